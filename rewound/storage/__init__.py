@@ -1,0 +1,1 @@
+"""Journals, claims, leases, mail, alarms and notices on memory, SQLite or Redis."""

@@ -1,0 +1,415 @@
+"""What a storage backend offers: journals, claims, leases, mail, alarms, notices.
+
+Storage knows nothing of sagas: a run is an id, a head of a few plain fields and a journal of opaque
+records. The promises that every backend keeps, and that the conformance suite checks:
+
+1.  One writer. `append` and `release` compare the claim's epoch and nonce with the head's, for
+    equality, in the same atomic operation as the write. A refused one raises `ClaimLost`.
+2.  An append carries the journal length it expects and a commit id. The same id at the head means
+    that the append was stored and its answer lost: success. Any other length, or no head, raises
+    `JournalMismatch` and writes nothing.
+3.  A node's lease can be renewed only while it exists. Once expired it never comes back, so whoever
+    saw it expired may claim that node's runs.
+4.  Every index entry is written before the run-slot write that needs it and removed after the one
+    that ends the need, so a crash between the two leaves a stale entry (dropped on sight), never a
+    missing one.
+5.  Mail is stored before it is handled and removed by the append that records its effect. A run with
+    unread mail is never released.
+6.  Every call may be repeated after a lost answer with the same effect as once. Backends do that
+    themselves for as long as `patience` allows and then raise `StorageError`.
+7.  A call that is cancelled leaves the backend usable and never hands its answer to another call.
+
+Times are unix seconds on the storage's own clock (`now`); durations are seconds.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Literal, Protocol
+
+from anyio.abc import ObjectReceiveStream
+from msgspec import UNSET, Struct, UnsetType
+
+__all__ = [
+    "Answer",
+    "Appended",
+    "Attention",
+    "Check",
+    "Claim",
+    "Commit",
+    "Created",
+    "Head",
+    "Journal",
+    "Mail",
+    "Need",
+    "NewRun",
+    "Node",
+    "Notice",
+    "Page",
+    "Query",
+    "Storage",
+]
+
+
+class Claim(Struct, frozen=True):
+    """The right to write one run.
+
+    Args:
+        run_id: the run.
+        node: the node that holds it.
+        epoch: grows by one with every claim of this run.
+        nonce: random, chosen by the claimer; a repeated claim is recognised by it.
+    """
+
+    run_id: str
+    node: str
+    epoch: int
+    nonce: str
+
+
+class Head(Struct, frozen=True):
+    """Everything about a run but its journal.
+
+    Args:
+        run_id: the run.
+        reactor: the stored name of what it runs.
+        status: opaque text, compared and listed only.
+        terminal: whether the run has ended; such a run expires after its retention.
+        created: when it was created.
+        updated: when its head was last written by an append.
+        length: records in its journal.
+        commit: id of the newest append.
+        epoch: of the newest claim.
+        nonce: of the newest claim.
+        node: who owns it, or `None`.
+        format: version of the record format.
+        fingerprint: of the plan that wrote it.
+        key: the idempotency key it was created with.
+        due: when its alarm is due.
+        expires: when it will be purged; `None` while it is live, claimed or retained.
+        retained: it has ended but does not expire until somebody acknowledged it.
+        mail: unread mail.
+    """
+
+    run_id: str
+    reactor: str
+    status: str
+    terminal: bool
+    created: float
+    updated: float
+    length: int
+    commit: str
+    epoch: int
+    nonce: str
+    node: str | None
+    format: int
+    fingerprint: str
+    key: str | None = None
+    due: float | None = None
+    expires: float | None = None
+    retained: bool = False
+    mail: int = 0
+
+
+class NewRun(Struct, frozen=True):
+    """A run to create. `commit` is the id of this first append; `nonce` that of the first claim."""
+
+    run_id: str
+    reactor: str
+    status: str
+    format: int
+    fingerprint: str
+    records: Sequence[bytes]
+    commit: str
+    nonce: str
+    key: str | None = None
+
+
+class Created(Struct, frozen=True):
+    """What `create` did. `claim` is given if this call created the run for a node."""
+
+    head: Head
+    created: bool
+    claim: Claim | None = None
+
+
+class Journal(Struct, frozen=True):
+    """A run's head and (part of) its records, read together."""
+
+    head: Head
+    records: list[bytes]
+
+
+class Answer(Struct, frozen=True):
+    """The reply to one piece of mail, stored by the append that records its effect."""
+
+    mail_id: str
+    reply: bytes
+
+
+class Commit(Struct, frozen=True):
+    """One append.
+
+    Args:
+        claim: compared with the head's.
+        id: unique per append; a repeat is recognised by it.
+        expected: the journal's length before it.
+        records: may be empty (mail that changes nothing still gets its answer).
+        status: the new status; `None` keeps it.
+        terminal: whether the run has ended after this; `None` keeps it.
+        retention: how long an ended run is kept from its release on, in seconds.
+        retain: an ended run is kept until acknowledged.
+        due: when the run's alarm is due; `None` removes it, `UNSET` keeps it.
+        answers: mail that this append handles.
+        release: give up the claim in the same operation, unless mail is unread afterwards.
+        wake: with `release`: the run needs another owner at once.
+    """
+
+    claim: Claim
+    id: str
+    expected: int
+    records: Sequence[bytes] = ()
+    status: str | None = None
+    terminal: bool | None = None
+    retention: float = 604_800.0
+    retain: bool = False
+    due: float | None | UnsetType = UNSET
+    answers: Sequence[Answer] = ()
+    release: bool = False
+    wake: bool = False
+
+
+class Appended(Struct, frozen=True):
+    """What `append` did: the journal's new length, and whether the claim was released.
+
+    `mail` is the number of unread pieces left; a release that was asked for is refused while it is not 0.
+    """
+
+    length: int
+    released: bool = False
+    mail: int = 0
+
+
+class Mail(Struct, frozen=True):
+    """A durable message to a run's owner.
+
+    Args:
+        id: unique; posting it twice stores it once.
+        body: opaque.
+        sender: the node that waits for the reply.
+    """
+
+    id: str
+    body: bytes
+    sender: str
+
+
+class Node(Struct, frozen=True):
+    """A node that was seen: its id, and when its lease expires (`None`: it has expired)."""
+
+    id: str
+    expires: float | None
+
+
+class Need(Struct, frozen=True):
+    """A run that somebody must look at, and why.
+
+    Args:
+        head: the run's head as read.
+        reason: `dead`: its owner's lease expired. `wake`: it has mail or was released with work
+            left. `alarm`: its alarm is due.
+    """
+
+    head: Head
+    reason: Literal["dead", "wake", "alarm"]
+
+
+class Attention(Struct, frozen=True):
+    """One page of `Storage.attention`.
+
+    Args:
+        needs: runs to look at; each at most once per page.
+        unknown: runs of reactors that were not asked for, by reactor name: seen, left to other nodes.
+        cursor: for the next page; `None` after the last.
+    """
+
+    needs: list[Need]
+    unknown: dict[str, int]
+    cursor: str | None
+
+
+class Query(Struct, frozen=True):
+    """Which runs to list, newest first. Empty fields match everything."""
+
+    status: str | None = None
+    reactor: str | None = None
+
+
+class Page(Struct, frozen=True):
+    """One page of a listing. `cursor` is `None` after the last; runs added meanwhile do not shift it."""
+
+    heads: list[Head]
+    cursor: str | None
+
+
+class Notice(Struct, frozen=True):
+    """A hint from the shared channel of a node; it may be lost, so nobody relies on it alone.
+
+    Args:
+        kind: `mail`: run `id`, owned by this node, has mail. `changed`: run `id`, watched by this
+            node, was written (or ended). `reply`: mail `id`, sent by this node, was answered.
+            `reset`: hints may have been lost; look at everything once.
+        id: the run's or the mail's id; empty for `reset`.
+    """
+
+    kind: Literal["mail", "changed", "reply", "reset"]
+    id: str
+
+
+class Check(Struct, frozen=True):
+    """One finding of `Storage.checks`. `ok`, `warn` (the message says what is at risk) or `fail`."""
+
+    name: str
+    level: Literal["ok", "warn", "fail"]
+    message: str
+
+
+class Storage(Protocol):
+    """Journals, claims, leases, mail, alarms and notices on one backend.
+
+    Every method raises `StorageError` when the backend cannot be reached for longer than its patience.
+    """
+
+    # -- the backend itself
+
+    async def open(self) -> None:
+        """Connect and prepare; refuse an unfit server with `StorageConfigError`."""
+        ...
+
+    async def close(self) -> None:
+        """Flush and disconnect. Idempotent."""
+        ...
+
+    async def now(self) -> float:
+        """Return the storage's clock: unix seconds."""
+        ...
+
+    async def identity(self) -> str:
+        """Return an id that changes when the server was restarted or failed over."""
+        ...
+
+    async def checks(self) -> list[Check]:
+        """Examine the server's settings for `rewound doctor` and the start-up warning."""
+        ...
+
+    # -- nodes and their leases
+
+    async def join(self, node: str, lease: float) -> None:
+        """Start a node's lease. A node id is used once."""
+        ...
+
+    async def renew(self, node: str, lease: float) -> bool:
+        """Extend the lease, only while it exists. `False`: it has expired, for good."""
+        ...
+
+    async def leave(self, node: str) -> None:
+        """End a node's lease now. Idempotent."""
+        ...
+
+    async def nodes(self) -> list[Node]:
+        """List the nodes with a lease, and those without one that may still own runs."""
+        ...
+
+    # -- runs
+
+    async def create(self, new: NewRun, node: str | None) -> Created:
+        """Create the run if no run has its id; claimed by `node`, or by nobody (then it is woken)."""
+        ...
+
+    async def load(self, run_id: str, start: int = 0, limit: int | None = None) -> Journal | None:
+        """Read the head and the records from `start` on; `None` if there is no such run."""
+        ...
+
+    async def list(self, query: Query, cursor: str | None = None, limit: int = 50) -> Page:
+        """List heads by status and reactor, newest first, in pages of at most `limit`."""
+        ...
+
+    async def claim(self, head: Head, node: str, nonce: str) -> Claim | None:
+        """Take the run over, if it has no owner or its owner's lease has expired.
+
+        A compare-and-set on the epoch and nonce of `head`. An ended run can be claimed too: it does
+        not expire while it is claimed. `None`: somebody else owns it, or it is gone.
+        """
+        ...
+
+    async def append(self, commit: Commit) -> Appended:
+        """Write one commit (see promises 1, 2, 5). Raises `ClaimLost` or `JournalMismatch`."""
+        ...
+
+    async def release(
+        self, claim: Claim, *, retention: float, wake: bool = False, due: float | None | UnsetType = UNSET
+    ) -> bool:
+        """Give up a claim; an ended run expires after `retention` again, unless it is retained.
+
+        `wake`: other nodes should take it over at once. Returns `False`, and keeps the claim, while mail
+        is unread. Raises `ClaimLost` if the claim is another's; releasing twice is harmless.
+        """
+        ...
+
+    async def acknowledge(self, run_id: str, retention: float) -> bool:
+        """Let a retained run expire after `retention`. `False` if there is no such ended run."""
+        ...
+
+    async def purge(self, limit: int = 100) -> int:
+        """Remove at most `limit` expired runs and what indexes hold of them; return how many."""
+        ...
+
+    # -- mail
+
+    async def post(self, run_id: str, mail: Mail) -> Head | None:
+        """Store mail for the run's owner and hint at it; `None` if there is no such run."""
+        ...
+
+    async def mail(self, run_id: str) -> list[Mail]:
+        """Read a run's unread mail, oldest first."""
+        ...
+
+    async def reply(self, mail_id: str) -> bytes | None:
+        """Read the reply to a piece of mail; it is kept for ten minutes."""
+        ...
+
+    # -- what needs an owner
+
+    async def attention(
+        self, node: str, reactors: frozenset[str], lease: float, cursor: str | None = None, limit: int = 100
+    ) -> Attention:
+        """Find runs of these reactors that need an owner or a nudge, in bounded pages.
+
+        Runs owned by dead nodes; runs that were woken or whose alarm is due, if they are unowned or
+        owned by `node` itself. A due alarm that is returned moves one `lease` ahead, so that it is not
+        returned everywhere at once and comes back if its taker dies. Stale index entries are dropped.
+        """
+        ...
+
+    async def scan(self, cursor: str | None = None, limit: int = 100) -> str | None:
+        """Re-index one page of all runs after a failover that may have lost index entries.
+
+        Returns the cursor of the next page, `None` after the last. Not for routine use.
+        """
+        ...
+
+    # -- notices
+
+    def notices(self, node: str) -> AbstractAsyncContextManager[ObjectReceiveStream[Notice]]:
+        """Subscribe to a node's shared channel: one connection, however many runs and waiters.
+
+        The stream starts with a `reset`, and yields one after every reconnection.
+        """
+        ...
+
+    async def watch(self, run_id: str, node: str) -> Head | None:
+        """Have `changed` notices of this run sent to the node; returns the head as it is now."""
+        ...
+
+    async def unwatch(self, run_id: str, node: str) -> None:
+        """End `watch`. Idempotent."""
+        ...
