@@ -172,7 +172,7 @@ class Commit(Struct, frozen=True):
     terminal: bool | None = None
     retention: float = 604_800.0
     retain: bool = False
-    due: float | None | UnsetType = UNSET
+    due: float | UnsetType | None = UNSET
     answers: Sequence[Answer] = ()
     release: bool = False
     wake: bool = False
@@ -329,7 +329,7 @@ class Storage(Protocol):
         """Read the head and the records from `start` on; `None` if there is no such run."""
         ...
 
-    async def list(self, query: Query, cursor: str | None = None, limit: int = 50) -> Page:
+    async def runs(self, query: Query, cursor: str | None = None, limit: int = 50) -> Page:
         """List heads by status and reactor, newest first, in pages of at most `limit`."""
         ...
 
@@ -346,7 +346,7 @@ class Storage(Protocol):
         ...
 
     async def release(
-        self, claim: Claim, *, retention: float, wake: bool = False, due: float | None | UnsetType = UNSET
+        self, claim: Claim, *, retention: float, wake: bool = False, due: float | UnsetType | None = UNSET
     ) -> bool:
         """Give up a claim; an ended run expires after `retention` again, unless it is retained.
 
