@@ -1,0 +1,118 @@
+"""What can happen to a run. Every message carries `at`, the storage's clock when it was made.
+
+Messages are values: whoever makes one has already read clocks, drawn random numbers and looked at
+exception classes, so that `decide` needs none of that.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from rewound.runtime.engine.records import HandlerKind
+from rewound.runtime.outcomes import StepError
+
+__all__ = [
+    "Adopted",
+    "Failure",
+    "Halting",
+    "HandlerDone",
+    "Interrupted",
+    "Message",
+    "Refused",
+    "Result",
+    "Settled",
+    "Success",
+    "Tick",
+    "Verb",
+    "VerbName",
+]
+
+VerbName = Literal["undo", "cancel", "retry"]
+
+
+class Success(Struct, frozen=True, gc=False):
+    """A body returned; `value` is its result's msgpack."""
+
+    value: bytes
+    skipped: bool = False
+
+
+class Failure(Struct, frozen=True):
+    """A body raised.
+
+    Args:
+        error: what it raised, as data.
+        retryable: whether the step's `Retry` applies to that exception.
+        random: in [0, 1), for the jitter of the delay.
+        started: false if the body never began: an input could not be resolved (rule S2).
+    """
+
+    error: StepError
+    retryable: bool = False
+    random: float = 0.5
+    started: bool = True
+
+
+class Halting(Struct, frozen=True):
+    """A body raised `Halt`."""
+
+    reason: str
+
+
+class Interrupted(Struct, frozen=True):
+    """A body was cut off because the run was to stop, and has ended."""
+
+
+Result = Success | Failure | Halting | Interrupted
+
+
+class Settled(Struct, frozen=True):
+    """An attempt of a step's body ended."""
+
+    at: float
+    step: str
+    attempt: int
+    generation: int
+    result: Result
+
+
+class HandlerDone(Struct, frozen=True):
+    """An attempt of an undo or a compensate ended; `failure` is `None` if it returned."""
+
+    at: float
+    step: str
+    kind: HandlerKind
+    attempt: int
+    failure: Failure | None = None
+
+
+class Tick(Struct, frozen=True):
+    """Time has passed."""
+
+    at: float
+
+
+class Verb(Struct, frozen=True):
+    """Somebody asks for an undo, a cancel or a retry."""
+
+    at: float
+    verb: VerbName
+    reason: str = ""
+
+
+class Adopted(Struct, frozen=True):
+    """An owner was started on a stored run. `crashed`: the previous one did not release it."""
+
+    at: float
+    crashed: bool
+    max_recoveries: int
+
+
+class Refused(Struct, frozen=True):
+    """This run cannot go on here and nobody else can take it: it is parked with the reason."""
+
+    at: float
+    reason: str
+
+
+Message = Settled | HandlerDone | Tick | Verb | Adopted | Refused
