@@ -1,1 +1,49 @@
-"""Journals, claims, leases, mail, alarms and notices on memory, SQLite or Redis."""
+"""Journals, claims, leases, mail, alarms and notices on memory, SQLite or Redis.
+
+`protocol` says what a backend promises. Memory and SQLite keep their rules in `rules` and `sweeping`,
+over `entries.Tables`; Redis has them in Lua. `Encoded` and `Faults` wrap any of the three.
+"""
+
+from rewound.storage.memory import MemoryStorage
+from rewound.storage.opening import open_storage
+from rewound.storage.protocol import (
+    Answer,
+    Appended,
+    Attention,
+    Check,
+    Claim,
+    Commit,
+    Created,
+    Head,
+    Journal,
+    Mail,
+    Need,
+    NewRun,
+    Node,
+    Notice,
+    Page,
+    Query,
+    Storage,
+)
+
+__all__ = [
+    "Answer",
+    "Appended",
+    "Attention",
+    "Check",
+    "Claim",
+    "Commit",
+    "Created",
+    "Head",
+    "Journal",
+    "Mail",
+    "MemoryStorage",
+    "Need",
+    "NewRun",
+    "Node",
+    "Notice",
+    "Page",
+    "Query",
+    "Storage",
+    "open_storage",
+]
