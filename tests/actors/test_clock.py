@@ -70,7 +70,11 @@ async def test_a_ringing_alarm_can_cancel_another_of_its_instant(virtual_clock: 
     """An alarm cancelled by one that rings before it, at the same time, stays silent."""
     rang: list[str] = []
     later: list[Alarm] = []
-    virtual_clock.alarm(1.0, lambda: [alarm.cancel() for alarm in later])
+
+    def cancel_the_later() -> None:
+        later[0].cancel()
+
+    virtual_clock.alarm(1.0, cancel_the_later)
     later.append(virtual_clock.alarm(1.0, lambda: rang.append("second")))
     await virtual_clock.advance(1.0)
     assert rang == []
