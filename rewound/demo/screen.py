@@ -1,0 +1,116 @@
+"""What the demo shows: the story line by line, a bar while runs go on, and a table at the end."""
+
+from collections import Counter, defaultdict
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+
+from rewound import Cancelled, Completed, Failed, Outcome
+from rewound.demo.audit import euros
+from rewound.demo.ledger import Entry
+from rewound.demo.stage import LIVE, Report
+
+__all__ = ["Screen", "described", "table_of"]
+
+
+class Screen:
+    """The demo's audience at a terminal. Enter it to show the bar.
+
+    Args:
+        console: where to print.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bar = Progress(
+            SpinnerColumn(),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}"),
+            console=console,
+        )
+        self._task = self._bar.add_task("", total=None)
+
+    def __enter__(self) -> Self:
+        """Start drawing."""
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop drawing."""
+        self._bar.stop()
+
+    def say(self, text: str) -> None:
+        """Print one line of the story."""
+        self._console.print(text, highlight=False)
+
+    def progress(self, counts: Counter[str], total: int) -> None:
+        """Draw how many runs have ended, and how many have which status."""
+        ended = sum(count for status, count in counts.items() if status not in LIVE)
+        shown = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in sorted(counts.items()))
+        self._bar.update(self._task, completed=ended, total=total, description=shown)
+
+    def report(self, report: Report) -> None:
+        """Print what happened, and whether it adds up."""
+        self._console.print(table_of(report))
+        for finding in report.findings:
+            mark = "[green]yes[/]" if finding.holds else "[bold red]NO [/]"
+            self._console.print(f"{mark}  {finding.name}: {finding.figures}", highlight=False)
+
+
+def table_of(report: Report) -> Table:
+    """Return a table with one row for each thing that happened, the most frequent first."""
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for number, outcome in report.outcomes.items():
+        groups[described(outcome)].append(number)
+    table = Table(title=f"{len(report.orders)} orders", title_justify="left")
+    for name in ("orders", "charged", "given back"):
+        table.add_column(name, justify="right")
+    table.add_column("what happened")
+    table.add_column("which")
+    for text, numbers in sorted(groups.items(), key=lambda group: -len(group[1])):
+        charged, back = _moved(report.entries, set(numbers))
+        table.add_row(str(len(numbers)), euros(charged), euros(back), text, _listed(numbers))
+    return table
+
+
+def described(outcome: Outcome[object]) -> str:
+    """Say in a few words how a run ended."""
+    match outcome:
+        case Completed():
+            text = "shipped"
+        case Failed(step=step, error=error):
+            text = f"{step} failed: {error}; the rest was taken back"
+        case Cancelled(undone=True):
+            text = "shipped, then undone by hand"
+        case other:
+            text = type(other).__name__.lower()
+    left = len(outcome.rollback_failures)
+    return f"{text} ({left} rollback failures)" if left else text
+
+
+def _moved(entries: list[Entry], numbers: set[str]) -> tuple[int, int]:
+    """Return the cents charged and given back for some orders."""
+    sums = Counter[str]()
+    for entry in entries:
+        if entry.order in numbers:
+            sums[entry.kind] += entry.cents
+    return sums["charge"], sums["refund"]
+
+
+def _listed(numbers: list[str], most: int = 3) -> str:
+    more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
+    return ", ".join(numbers[:most]) + more
