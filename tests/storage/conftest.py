@@ -1,0 +1,43 @@
+"""Fixtures: every backend behind the harness of `stores`."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from tests.storage.stores import MemoryStore, Store
+
+MakeStore: TypeAlias = Callable[[pytest.FixtureRequest, Path], AbstractAsyncContextManager[Store]]
+
+
+def memory_store(request: pytest.FixtureRequest, folder: Path) -> AbstractAsyncContextManager[Store]:
+    """Return a harness on memory."""
+    return MemoryStore().running()
+
+
+VIRTUAL: dict[str, MakeStore] = {"memory": memory_store}
+"""Backends whose clock the tests move."""
+
+REAL: dict[str, MakeStore] = {}
+"""Backends on the clock of their server."""
+
+
+@pytest.fixture(params=[*VIRTUAL, *REAL])
+async def store(
+    request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: Any
+) -> AsyncGenerator[Store, None]:
+    """Run the test on every backend."""
+    make = (VIRTUAL | REAL)[request.param]
+    async with make(request, tmp_path) as store:
+        yield store
+
+
+@pytest.fixture(params=[*VIRTUAL])
+async def virtual_store(
+    request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: Any
+) -> AsyncGenerator[Store, None]:
+    """Run the test on every backend whose clock the tests move."""
+    async with VIRTUAL[request.param](request, tmp_path) as store:
+        yield store
