@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, ClassVar, Generic, TypeVar
 
-from rewound.actors.address import Address
 from rewound.actors.letter import Letter
 from rewound.actors.ref import Ref
 from rewound.errors import ActorError, RewoundError
@@ -36,7 +35,7 @@ class Actor(Generic[M]):
     key: Hashable
     mailbox_capacity: ClassVar[int] = 1024
 
-    _address: Address | None = None  # on the class: then no `__init__` must be called by subclasses
+    _ref: Ref[M] | None = None  # on the class: so a subclass's `__init__` need not call this one's
 
     async def receive(self, message: M) -> Any:
         """Handle one message; what is returned answers an `ask`."""
@@ -78,7 +77,7 @@ class Actor(Generic[M]):
             try:
                 await self._answer(letter)
             except BaseException:
-                self._started_address().unread = letters[done:]
+                self.ref.address.unread = letters[done:]
                 raise
 
     async def _answer(self, letter: Letter[M]) -> None:
@@ -98,7 +97,9 @@ class Actor(Generic[M]):
         Raises:
             ActorError: the actor was not started.
         """
-        return Ref(self._started_address())
+        if self._ref is None:
+            raise ActorError(f"{type(self).__name__} has not been started; pass it to Supervisor.start first")
+        return self._ref
 
     @property
     def pending(self) -> int:
@@ -107,7 +108,7 @@ class Actor(Generic[M]):
         Raises:
             ActorError: the actor was not started.
         """
-        return len(self._started_address().mailbox)
+        return len(self.ref.address.mailbox)
 
     def stop(self) -> None:
         """Take no more mail, and end when the current batch is done.
@@ -118,21 +119,14 @@ class Actor(Generic[M]):
         Raises:
             ActorError: the actor was not started.
         """
-        self._started_address().close()
+        self.ref.address.close()
 
-    def attach(self, address: Address) -> None:
-        """Give the actor its address; the supervisor does this.
+    def attach(self, ref: Ref[M]) -> None:
+        """Give the actor its handle; the supervisor does this.
 
         Raises:
             ActorError: the actor has one. Each start needs an actor object of its own.
         """
-        if self._address is not None:
-            raise ActorError(
-                f"actor {self._address.key!r} was started before; start a new {type(self).__name__}"
-            )
-        self._address = address
-
-    def _started_address(self) -> Address:
-        if self._address is None:
-            raise ActorError(f"{type(self).__name__} has not been started; pass it to Supervisor.start first")
-        return self._address
+        if self._ref is not None:
+            raise ActorError(f"actor {self._ref.key!r} was started before; start a new {type(self).__name__}")
+        self._ref = ref

@@ -8,10 +8,10 @@ from typing import Any
 import anyio
 
 from rewound.actors.actor import Actor
-from rewound.actors.address import Address
 from rewound.actors.crashes import RestartPolicy, sift
 from rewound.actors.host import cancel_requested, scope_cancelled
 from rewound.actors.letter import Letter
+from rewound.actors.ref import Ref
 
 logger = logging.getLogger("rewound.actors")
 
@@ -21,21 +21,22 @@ class Life:
 
     Args:
         actor: the first one.
-        address: what they share.
+        ref: the handle that they share.
         policy: when to restart.
         factory: makes the next actor; without it a crash is the end.
     """
 
-    __slots__ = ("_factory", "_first", "_pause", "_policy", "_restarts", "address", "scope")
+    __slots__ = ("_factory", "_first", "_pause", "_policy", "_restarts", "address", "ref", "scope")
 
     def __init__(
         self,
         actor: Actor[Any],
-        address: Address,
+        ref: Ref[Any],
         policy: RestartPolicy,
         factory: Callable[[], Actor[Any]] | None,
     ) -> None:
-        self.address = address
+        self.ref = ref
+        self.address = ref.address
         self.scope = anyio.CancelScope()
         self._first = actor
         self._policy = policy
@@ -101,7 +102,7 @@ class Life:
 
     def _fresh(self, factory: Callable[[], Actor[Any]]) -> Actor[Any]:
         actor = factory()
-        actor.attach(self.address)
+        actor.attach(self.ref)
         return actor
 
     def _sift(self, error: BaseException, *, requested: bool) -> Exception | None:

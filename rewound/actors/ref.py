@@ -1,7 +1,7 @@
 """The way to reach an actor."""
 
 from collections.abc import Hashable
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 import anyio
 
@@ -18,23 +18,23 @@ class Ref(Generic[M]):
     Made by `Supervisor.start`; an actor finds its own in `self.ref`.
 
     Args:
-        address: the actor's.
+        address: what the library keeps of the actor; not for users.
     """
 
-    __slots__ = ("_address",)
+    __slots__ = ("address",)
 
     def __init__(self, address: Address) -> None:
-        self._address = address
+        self.address = address
 
     @property
     def key(self) -> Hashable:
         """The actor's key."""
-        return self._address.key
+        return self.address.key
 
     @property
     def alive(self) -> bool:
         """Whether the actor has not ended; it may be stopping, or waiting for its restart."""
-        return self._address.alive
+        return self.address.alive
 
     async def tell(self, message: M) -> None:
         """Send a message; wait while the mailbox is full.
@@ -49,7 +49,7 @@ class Ref(Generic[M]):
         Example:
             >>> await ref.tell(Deposit(5))
         """
-        mailbox = self._address.mailbox
+        mailbox = self.address.mailbox
         if mailbox.full:
             self._check_reader()
         await mailbox.put(Letter(message))
@@ -61,7 +61,7 @@ class Ref(Generic[M]):
             ActorStopped: the actor takes no more mail.
             anyio.WouldBlock: the mailbox is full.
         """
-        self._address.mailbox.put_nowait(Letter(message))
+        self.address.mailbox.put_nowait(Letter(message))
 
     def signal(self, key: Hashable, message: M) -> None:
         """Send a message ahead of ordinary mail; an unread one with the same key is replaced.
@@ -71,7 +71,7 @@ class Ref(Generic[M]):
         Raises:
             ActorStopped: the actor takes no more mail.
         """
-        self._address.mailbox.signal(key, Letter(message))
+        self.address.mailbox.signal(key, Letter(message))
 
     async def ask(self, message: M, *, timeout: float | None = None) -> Any:  # noqa: ASYNC109 - runs on the supervisor's clock
         """Send a message and wait for its reply.
@@ -94,9 +94,9 @@ class Ref(Generic[M]):
             >>> balance = await ref.ask(Balance(), timeout=5)
         """
         asker = acting()
-        question = Question(self._address, asker)
+        question = Question(self.address, asker)
         if asker is not None:
-            check_cycle(asker, self._address)
+            check_cycle(asker, self.address)
             asker.waits_for = question
         try:
             letter = Letter(message, question)
@@ -114,23 +114,23 @@ class Ref(Generic[M]):
         Raises:
             ActorError: called by the actor itself.
         """
-        await self._address.ended()
+        await self.address.ended()
 
     def _check_reader(self) -> None:
-        if acting() is self._address:
+        if acting() is self.address:
             raise ActorError(
-                f"actor {self.key!r} told itself something while its mailbox is full; it would wait for ever: "
-                "use self.ref.signal"
+                f"actor {self.key!r} told itself something while its mailbox is full; "
+                "it would wait for ever: use self.ref.signal"
             )
 
     async def _exchange(self, letter: Letter[M], question: Question) -> Any:
-        await self._address.mailbox.put(letter)
+        await self.address.mailbox.put(letter)
         # Between the end of `put` and this line no other task has run: the actor cannot have missed it.
-        self._address.open.add(question)
+        self.address.open.add(question)
         return await question.wait()
 
     async def _exchange_within(self, letter: Letter[M], question: Question, seconds: float) -> Any:
-        clock = self._address.clock
+        clock = self.address.clock
         with anyio.CancelScope() as scope:
             alarm = clock.alarm(clock.now() + seconds, scope.cancel)
             try:
@@ -138,12 +138,6 @@ class Ref(Generic[M]):
             finally:
                 alarm.cancel()
         raise AskTimeout(f"actor {self.key!r} did not answer within {seconds} s")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ref) and cast("Ref[Any]", other)._address is self._address
-
-    def __hash__(self) -> int:
-        return hash(self._address)
 
     def __repr__(self) -> str:
         return f"<Ref to {self.key!r}{'' if self.alive else ', ended'}>"

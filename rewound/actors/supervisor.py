@@ -122,19 +122,19 @@ class Supervisor:
         if tasks is None:
             raise ActorError(f"the supervisor of {actor!r} is not running: start actors inside its block")
         key = self._free_key(actor)
-        address = Address(key, Mailbox(actor.mailbox_capacity, owner=key), self._clock)
-        actor.attach(address)
-        self._lives[key] = life = Life(actor, address, self._policy, factory)
+        ref = Ref[M](Address(key, Mailbox(actor.mailbox_capacity, owner=key), self._clock))
+        actor.attach(ref)
+        self._lives[key] = life = Life(actor, ref, self._policy, factory)
         if context is None:
             tasks.start_soon(self._run, life, name=f"actor {key}")
         else:
             context.run(tasks.start_soon, partial(self._run, life), name=f"actor {key}")
-        return Ref(address)
+        return ref
 
     def find(self, key: Hashable) -> Ref[Any] | None:
         """Return the handle on the actor with this key, or None if there is none."""
         life = self._lives.get(key)
-        return None if life is None else Ref(life.address)
+        return None if life is None else life.ref
 
     async def stop(self, key: Hashable) -> None:
         """Stop an actor in order and wait for its end: it finishes its batch, then `stopped` runs.
