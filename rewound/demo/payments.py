@@ -111,7 +111,7 @@ def handler(bank: Bank, latency: float) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: Any) -> None:
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the base class names it so
             """Keep quiet: the demo tells what happened."""
 
     return Handler

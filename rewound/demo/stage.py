@@ -2,9 +2,9 @@
 
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import anyio
 from anyio.abc import Process
@@ -138,7 +138,7 @@ class Stage:
         run = await runtime.get(ids[key_of(self._batch, order.order)], Checkout)
         return await run.outcome(timeout=PATIENCE)
 
-    async def _runs(self, runtime: Runtime) -> Any:
+    async def _runs(self, runtime: Runtime) -> AsyncIterator[tuple[str, str, str]]:
         """Yield key, id and status of this demo's runs."""
         left = len(self._orders)
         async for run in runtime.runs(reactor=Checkout):
