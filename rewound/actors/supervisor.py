@@ -39,6 +39,8 @@ class Supervisor:
         on_give_up: called with key and exception when a crash has ended an actor: it has no factory, or
             was restarted too often. The key is free again by then. Must not block; what it raises is
             logged.
+        on_end: called with the key whenever an actor has ended for good, for whatever reason, before
+            `on_give_up`; the key is free again. Must neither block nor raise.
 
     Example:
         >>> async with Supervisor() as supervisor:
@@ -55,10 +57,12 @@ class Supervisor:
         window: float = 60.0,
         backoff: float = 0.1,
         on_give_up: Callable[[Hashable, Exception], object] | None = None,
+        on_end: Callable[[Hashable], object] | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
         self._policy = RestartPolicy(restarts, window, backoff)
         self._on_give_up = on_give_up
+        self._on_end = on_end
         self._lives: dict[Hashable, Life] = {}
         self._tasks: TaskGroup | None = None
         self._block: AbstractAsyncContextManager[None] | None = None
@@ -184,6 +188,8 @@ class Supervisor:
         finally:
             life.address.leave(crash)
             del self._lives[life.address.key]
+            if self._on_end is not None:
+                self._on_end(life.address.key)
         if crash is not None:
             self._give_up(life.address.key, crash)
 

@@ -1,33 +1,34 @@
-"""What an owner must do about new records. Effects are values; the owner carries them out.
+"""What an owner must do, given a stored state and what it is doing already.
 
-Only stored records have effects: record, then act.
+Effects are the difference between the two, so an owner that starts on a stored run, one that has just
+committed and one that woke up use the same function, and no effect can be lost between them (O5). Only
+stored records have effects: record, then act.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from msgspec import Struct
 
 from rewound.runtime.declare import Plan
-from rewound.runtime.engine import records as r
 from rewound.runtime.engine.decide import doomed
+from rewound.runtime.engine.records import HandlerKind
 from rewound.runtime.engine.state import Entry, RunState
 
-__all__ = ["CutBody", "Effect", "Finish", "RunBody", "RunHandler", "follow", "resume"]
+__all__ = ["CutBody", "Effect", "RunBody", "RunHandler", "follow"]
 
 
 class RunBody(Struct, frozen=True):
-    """Run a step's body. `granted`: a slot was taken for it already."""
+    """Run a step's body."""
 
     step: str
     attempt: int
-    granted: bool = True
 
 
 class RunHandler(Struct, frozen=True):
     """Run an undo or a compensate."""
 
     step: str
-    kind: r.HandlerKind
+    kind: HandlerKind
     attempt: int
 
 
@@ -37,56 +38,30 @@ class CutBody(Struct, frozen=True):
     step: str
 
 
-class Finish(Struct, frozen=True):
-    """The run has ended, or is stuck: tell the waiters."""
+Effect = RunBody | RunHandler | CutBody
 
 
-Effect = RunBody | RunHandler | CutBody | Finish
+def follow(
+    plan: Plan, state: RunState, at: float, *, bodies: Collection[str], handler: Entry | None
+) -> list[Effect]:
+    """Return what to start and what to cut off.
 
-
-def follow(plan: Plan, state: RunState, records: Iterable[r.Record]) -> list[Effect]:
-    """Return the effects of `records`, which led to `state`."""
-    effects: list[Effect] = []
-    handlers = stops = False
-    for record in records:
-        match record:
-            case r.Started(_, step, attempt):
-                effects.append(RunBody(step, attempt))
-            case r.Failed() | r.Asked() | r.Expired():
-                stops = True
-            case r.RollbackOpened() | r.HandlerSettled():
-                handlers = True
-            case r.Ended() | r.Parked():
-                effects.append(Finish())
-            case r.Resumed():
-                effects += resume(plan, state, 0.0)
-            case _:
-                pass
-    if stops:
-        effects += [CutBody(step) for step in sorted(doomed(plan, state))]
-    return effects + (_next_handler(state) if handlers else [])
-
-
-def resume(plan: Plan, state: RunState, at: float) -> list[Effect]:
-    """Return what an owner that starts on a stored run must do for what was in flight."""
+    Args:
+        plan: the run's plan.
+        state: its state, all of it stored.
+        at: the storage's clock.
+        bodies: steps whose body is running here.
+        handler: the undo or compensate that is running here.
+    """
     if state.terminal or state.status == "stuck":
         return []
-    bodies: list[Effect] = [
-        RunBody(name, state.steps[name].attempt, granted=False)
-        for name in plan.steps
-        if name in state.in_flight
+    effects: list[Effect] = [
+        RunBody(step, state.steps[step].attempt)
+        for step in plan.steps
+        if step in state.in_flight - set(bodies)
     ]
-    return bodies + handler_due(state, at)
-
-
-def handler_due(state: RunState, at: float) -> list[Effect]:
-    """Return the handler whose retry is due, or that was cut off by a crash."""
-    waits = state.handler_retry_at is not None and state.handler_retry_at > at
-    return [] if waits else _next_handler(state)
-
-
-def _next_handler(state: RunState) -> list[Effect]:
-    if not state.queue or state.status != "rolling_back":
-        return []
-    entry: Entry = state.queue[0]
-    return [RunHandler(entry[1], entry[0], state.handler_attempt + 1)]
+    effects += [CutBody(step) for step in sorted(doomed(plan, state)) if step in bodies]
+    if state.queue and handler is None and (state.handler_retry_at or 0.0) <= at:
+        kind, step = state.queue[0]
+        effects.append(RunHandler(step, kind, state.handler_attempt + 1))
+    return effects

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from rewound.errors import StorageError
+from rewound.errors import RewoundError
 from rewound.runtime.outcomes import StepError
 
 __all__ = [
@@ -45,7 +45,7 @@ FORMAT = 1
 HandlerKind = Literal["undo", "compensate"]
 
 
-class UnknownRecord(StorageError):  # noqa: N818 - named by what was met
+class UnknownRecord(RewoundError):  # noqa: N818 - named by what was met
     """The journal holds a record that this version cannot read."""
 
 

@@ -1,0 +1,48 @@
+"""Runs that somebody here waits for and that live on another node."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+
+from rewound.runtime.owners.services import Services
+
+__all__ = ["Watches"]
+
+
+class Watches:
+    """Counts who watches which run, and tells storage about the first and the last.
+
+    Args:
+        services: the node's.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._counts: dict[str, int] = {}
+
+    @asynccontextmanager
+    async def watching(self, run_id: str) -> AsyncIterator[None]:
+        """Have changes of a run reported to this node for the length of the block."""
+        self._counts[run_id] = self._counts.get(run_id, 0) + 1
+        try:
+            if self._counts[run_id] == 1:
+                await self._services.storage.watch(run_id, self._services.node)
+            yield
+        finally:
+            self._counts[run_id] -= 1
+            if not self._counts[run_id]:
+                del self._counts[run_id]
+                # Left behind, a watch costs one hint per change; it must not outlive a cancelled waiter.
+                with anyio.CancelScope(shield=True):
+                    await self._services.storage.unwatch(run_id, self._services.node)
+
+    async def renew(self) -> None:
+        """Watch again under a new node id."""
+        for run_id in list(self._counts):
+            await self._services.storage.watch(run_id, self._services.node)
+
+    def poll(self) -> None:
+        """Let the watchers look again: the fallback for hints that were lost."""
+        for run_id in self._counts:
+            self._services.waiters.notify(run_id)

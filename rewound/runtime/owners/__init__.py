@@ -1,0 +1,1 @@
+"""Owners: the actors that feed the engine, commit its records, then act."""

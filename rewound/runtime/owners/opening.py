@@ -1,0 +1,73 @@
+"""How an owner comes by its run: it creates it, or adopts a stored one."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from rewound.errors import ClaimLost
+from rewound.runtime.declare import Plan, Reactor, load_inputs
+from rewound.runtime.engine import RunState, fold
+from rewound.runtime.engine.records import decode_records
+from rewound.runtime.owners.services import Services
+from rewound.storage.protocol import Claim, Created, NewRun
+
+__all__ = ["Birth", "Opening", "adopt", "create"]
+
+
+class Birth(Struct, frozen=True):
+    """A run to create.
+
+    Args:
+        new: what to store.
+        state: what these records add up to.
+        instance: the run's inputs.
+    """
+
+    new: NewRun
+    state: RunState
+    instance: Reactor[Any]
+
+
+class Opening(Struct, frozen=True):
+    """A claimed run, ready to go on."""
+
+    claim: Claim
+    state: RunState
+    instance: Reactor[Any]
+    length: int
+    status: str
+    alarmed: bool = False
+
+
+async def create(services: Services, birth: Birth) -> tuple[Created, Opening | None]:
+    """Create a run; no opening if there was one of that id already.
+
+    The claim is noted before it is asked for: should the answer never come, the sweeper finds a claim
+    without an owner and looks what was stored.
+    """
+    new, node = birth.new, services.node
+    services.claims[new.run_id] = Claim(new.run_id, node, 1, new.nonce)
+    created = await services.storage.create(new, node)
+    if created.claim is None:
+        services.claims.pop(new.run_id, None)
+        return created, None
+    services.claims[new.run_id] = created.claim
+    return created, Opening(created.claim, birth.state, birth.instance, len(new.records), new.status)
+
+
+async def adopt(services: Services, plan: Plan, run_id: str) -> Opening:
+    """Load a run that this node holds a claim on.
+
+    Raises:
+        ClaimLost: it is gone, or another node's by now.
+    """
+    claim = services.claims[run_id]
+    journal = await services.storage.load(run_id)
+    if journal is None:
+        raise ClaimLost(f"run {run_id} is gone from storage")
+    head = journal.head
+    if (head.epoch, head.nonce) != (claim.epoch, claim.nonce):
+        raise ClaimLost(f"run {run_id} is owned by {head.node or 'nobody'} by now")
+    state = fold(plan, decode_records(journal.records))
+    instance = load_inputs(plan, state.inputs)
+    return Opening(claim, state, instance, head.length, head.status, head.due is not None)

@@ -1,0 +1,327 @@
+"""The one writer of a run."""
+
+import logging
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+
+from rewound.actors import Actor, Alarm, Letter
+from rewound.errors import ActorStopped, ClaimLost, JournalMismatch, RewoundError, StorageError
+from rewound.runtime.declare import Plan, redacted_inputs
+from rewound.runtime.engine import (
+    RunBody,
+    RunHandler,
+    RunState,
+    advance,
+    follow,
+    next_alarm,
+    refusal,
+    start,
+    startable,
+)
+from rewound.runtime.engine.decide import doomed
+from rewound.runtime.engine.messages import Adopted, HandlerDone, Interrupted, Message, Settled, Tick, Verb
+from rewound.runtime.engine.records import Record, decode_records
+from rewound.runtime.logs import log_event
+from rewound.runtime.owners.bodies import Bodies
+from rewound.runtime.owners.ledger import Ledger
+from rewound.runtime.owners.letters import Close, HandlerCut, OwnerMail, ReadMail, Wake
+from rewound.runtime.owners.narrate import narrate
+from rewound.runtime.owners.opening import Birth, Opening, adopt, create
+from rewound.runtime.owners.replies import decode_verb, encode_reply
+from rewound.runtime.owners.services import Services
+from rewound.runtime.owners.turns import Turns
+from rewound.storage.protocol import Answer, Created
+
+__all__ = ["RunOwner"]
+
+PARK_AFTER = 2
+"""Leases: a run that waits longer than that, and for nothing but its alarm, leaves memory."""
+
+
+class RunOwner(Actor[OwnerMail]):
+    """Owns one run: takes messages, lets the engine decide, commits, then acts.
+
+    For each batch of letters (`handle`):
+
+    1. Take in what there is: a body that ended frees its place, a hint of mail leads to reading it.
+    2. Advance the state by each message, collecting records and answers.
+    3. Start the ready steps for which there are slots, unless the node is closing.
+    4. Commit once. Nothing has happened before this, and readers see nothing of it.
+    5. Do what the state calls for and is not being done: run bodies and handlers, cut bodies off.
+    6. Answer whoever asked, tell whoever waits.
+    7. Give the run up if it has ended, is stuck, waits for a distant alarm, or the node is closing.
+
+    Args:
+        services: the node's.
+        plan: what the run runs.
+        run_id: the run; also the actor's key.
+        birth: for a new run; without it the owner adopts the stored run, whose claim the node holds.
+        crashed: the previous owner did not release the run.
+        granted: slots taken for the first steps of a new run.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        plan: Plan,
+        run_id: str,
+        *,
+        birth: Birth | None = None,
+        crashed: bool = False,
+        granted: int = 0,
+    ) -> None:
+        self.key = run_id
+        self.plan = plan
+        self.run_id = run_id
+        self.born = anyio.Event()
+        self.created: Created | None = None
+        self.error: StorageError | None = None
+        self._services = services
+        self._birth = birth
+        self._crashed = crashed
+        self._turns = Turns(services.slots, self._wake, granted)
+        self._state = RunState()
+        self._stored = False
+        self._closing = services.closing
+        self._alarm: Alarm | None = None
+
+    @property
+    def state(self) -> RunState | None:
+        """The run's state if all of it is stored; `None` before that, and while a commit is on its way."""
+        return self._state if self._stored else None
+
+    # -- life
+
+    async def run(self, serve: Callable[[], Awaitable[None]]) -> None:
+        """Live until the run is given up or lost. A storage failure ends the owner, never its node."""
+        self._services.owners[self.run_id] = self
+        try:
+            async with anyio.create_task_group() as tasks:
+                try:
+                    if await self._open(tasks):
+                        await serve()
+                finally:
+                    tasks.cancel_scope.cancel()
+        except* ClaimLost as lost:
+            self._services.claims.pop(self.run_id, None)
+            self._leave("rewound.claim.lost", lost)
+        except* StorageError as failed:
+            self._leave("rewound.claim.orphaned", failed)
+        finally:
+            self._end()
+
+    async def _open(self, tasks: TaskGroup) -> bool:
+        if self._birth is None:
+            opening = await adopt(self._services, self.plan, self.run_id)
+        else:
+            self.created, created = await create(self._services, self._birth)
+            if created is None:
+                return False
+            opening = created
+        self._take_up(opening, tasks)
+        return True
+
+    def _take_up(self, opening: Opening, tasks: TaskGroup) -> None:
+        services = self._services
+        self._state, self._stored = opening.state, True
+        self._instance = opening.instance
+        self._ledger = Ledger(
+            services.storage,
+            services.settings,
+            opening.claim,
+            length=opening.length,
+            status=opening.status,
+            alarmed=opening.alarmed,
+        )
+        self._bodies = Bodies(
+            services,
+            self.plan,
+            self.run_id,
+            instance=opening.instance,
+            state=opening.state,
+            tasks=tasks,
+            report=self._signal,
+        )
+
+    async def started(self) -> None:
+        """Act on a new run's first records, or find out what an adopted one needs."""
+        self.born.set()
+        if self._birth is not None:
+            self._narrate(decode_records(self._birth.new.records))
+            self._turns.take(len(self._state.in_flight))
+            self._act(self._state.in_flight)
+            return
+        at = self._services.time()
+        adopted = Adopted(at, self._crashed, self._services.settings.max_recoveries)
+        await self.handle([Letter(adopted), Letter(Tick(at)), Letter(ReadMail())])
+
+    def _leave(self, event: str, group: BaseExceptionGroup[StorageError]) -> None:
+        error = group.exceptions[0]
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        self.error = error
+        log_event(event, logging.WARNING, reactor=self.plan.name, run=self.run_id, reason=str(error))
+        if isinstance(error, JournalMismatch):
+            self._services.waiters.fail(self.run_id, error)
+
+    def _end(self) -> None:
+        del self._services.owners[self.run_id]
+        self._turns.close()
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self.born.set()
+        self._services.changed(self.run_id)
+
+    # -- the loop
+
+    async def handle(self, letters: list[Letter[OwnerMail]]) -> None:
+        """Carry out the seven steps of the class's docstring for one batch."""
+        self._stored = False
+        records: list[Record] = []
+        answers: list[Answer] = []
+        replies: list[tuple[Letter[OwnerMail], RewoundError | None]] = []
+        for letter in letters:
+            match letter.message:
+                case ReadMail():
+                    answers += await self._read_mail(records)
+                case Verb() as verb:
+                    replies.append((letter, self._verb(verb, records)))
+                case message:
+                    records += self._take_in(message)
+        started = self._start(records)
+        released = await self._commit(records, answers)
+        self._stored = True
+        self._narrate(records)
+        self._act(started)
+        for letter, error in replies:
+            letter.reply() if error is None else letter.fail(error)
+        if records:
+            self._services.changed(self.run_id)
+        await self._give_up(released=released)
+
+    def _take_in(self, message: Message | Wake | Close | HandlerCut) -> list[Record]:
+        """Free the place of a body that ended, then ask the engine."""
+        match message:
+            case Wake():
+                return []
+            case Close(now):
+                self._closing = True
+                if now:
+                    self._bodies.cut_all()
+                return []
+            case HandlerCut():
+                self._bodies.handler = None
+                return []
+            case Settled(_, step, _, _, result):
+                self._bodies.steps.pop(step, None)
+                if isinstance(result, Interrupted) and step not in doomed(self.plan, self._state):
+                    return []  # cut off because the node closes: it runs again elsewhere
+            case HandlerDone():
+                self._bodies.handler = None
+            case _:
+                pass
+        return advance(self.plan, self._state, message)
+
+    def _verb(self, verb: Verb, records: list[Record]) -> RewoundError | None:
+        error = refusal(self._state, verb.verb)
+        if error is None:
+            records += advance(self.plan, self._state, verb)
+        return error
+
+    async def _read_mail(self, records: list[Record]) -> list[Answer]:
+        answers: list[Answer] = []
+        for mail in await self._services.storage.mail(self.run_id):
+            error: RewoundError | None
+            try:
+                verb = decode_verb(mail.body)
+                error = self._verb(Verb(self._services.time(), verb.verb, verb.reason), records)
+            except StorageError as unreadable:
+                error = unreadable
+            answers.append(Answer(mail.id, encode_reply(error)))
+        return answers
+
+    def _start(self, records: list[Record]) -> set[str]:
+        wanted = 0 if self._closing else len(startable(self._state))
+        granted = self._turns.take(wanted)
+        if not granted:
+            return set()
+        started = start(self.plan, self._state, self._services.time(), granted)
+        records += started
+        return {record.step for record in started}
+
+    async def _commit(self, records: list[Record], answers: list[Answer]) -> bool:
+        """Return whether the run was given up in the same operation."""
+        over = self._state.terminal or self._state.status == "stuck"
+        due = None if over else self._distant_alarm()
+        leave = (over or due is not None) and not self._bodies.busy
+        if not (records or answers or leave):
+            return False
+        appended = await self._ledger.commit(self._state, records, answers, release=leave, due=due)
+        if appended.mail and leave:
+            self._signal("mail", ReadMail())
+        return appended.released
+
+    def _distant_alarm(self) -> float | None:
+        """Return the alarm that this run waits for and nothing else, if it is worth leaving memory for."""
+        state = self._state
+        if self._bodies.busy or state.in_flight or startable(state):
+            return None
+        due = next_alarm(self.plan, state)
+        patience = PARK_AFTER * self._services.settings.lease
+        return due if due is not None and due - self._services.time() > patience else None
+
+    def _act(self, granted: Iterable[str]) -> None:
+        """Do what the state calls for. `granted`: steps that a slot was taken for already."""
+        if self._closing:
+            return
+        bodies, at = self._bodies, self._services.time()
+        for effect in follow(self.plan, self._state, at, bodies=bodies.steps, handler=bodies.handler):
+            match effect:
+                case RunBody(step, attempt):
+                    bodies.start(step, attempt, granted=step in granted)
+                case RunHandler():
+                    bodies.start_handler(effect)
+                case _:
+                    bodies.cut(effect.step)
+        self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        due = next_alarm(self.plan, self._state)
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = None
+        if due is not None:
+            self._alarm = self._services.clock.alarm(self._services.alarm_at(due), self._rang)
+
+    async def _give_up(self, *, released: bool) -> None:
+        if not released and self._closing and not self._bodies.busy:
+            released = await self._ledger.release(wake=True)
+            if not released:  # mail came in, which is answered first
+                self._signal("mail", ReadMail())
+        if released:
+            self._services.claims.pop(self.run_id, None)
+            self.stop()
+
+    # -- signals to itself
+
+    def _wake(self) -> None:
+        self._signal("slot", Wake())
+
+    def _rang(self) -> None:
+        self._signal("alarm", Tick(self._services.time()))
+
+    def _signal(self, key: Hashable, message: OwnerMail) -> None:
+        try:
+            self.ref.signal(key, message)
+        except ActorStopped:
+            return  # given up meanwhile: storage has all that the next owner needs
+
+    def _narrate(self, records: list[Record]) -> None:
+        if records:
+            narrate(self.plan.name, self.run_id, self._state, records, self._shown_inputs)
+
+    def _shown_inputs(self) -> dict[str, Any]:
+        return redacted_inputs(self.plan, self._instance)

@@ -1,0 +1,387 @@
+"""The runtime: what a program enters to run reactors."""
+
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self, TypeVar, overload
+
+import anyio
+from msgspec import Struct
+
+from rewound.actors import Clock, HostTask, SystemClock
+from rewound.errors import DefinitionError, RunNotFound, RuntimeClosed
+from rewound.runtime.declare import Plan, Reactor, plan_of, plans_for, reactors_defined
+from rewound.runtime.node.node import Node
+from rewound.runtime.owners.run_owner import RunOwner
+from rewound.runtime.owners.services import Services
+from rewound.runtime.reading import Reader
+from rewound.runtime.run import Run
+from rewound.runtime.settings import Settings, seconds
+from rewound.runtime.spawning import spawn
+from rewound.runtime.verbs import ask_owner
+from rewound.storage import open_storage
+from rewound.storage.protocol import Check, Head, Query, Storage
+
+T = TypeVar("T")
+
+__all__ = ["RunSummary", "Runtime"]
+
+State = Mapping[str, Any] | Callable[[], AbstractAsyncContextManager[Mapping[str, Any]]]
+
+
+class RunSummary(Struct, frozen=True):
+    """One row of `Runtime.runs`. Times are unix seconds on the storage's clock."""
+
+    run_id: str
+    reactor: str
+    status: str
+    created: float
+    updated: float
+    key: str | None = None
+
+
+class Runtime:
+    """Runs reactors in this process, on a storage that other processes may share.
+
+    Enter it where the program starts and leave it where it ends; on asyncio the two may be different
+    tasks, as in lifespans and test fixtures. It installs no signal handlers and configures no logging.
+
+    Args:
+        storage: a URL (`memory://`, `sqlite:///app.db`, `redis://localhost/0`, ...) or a storage object.
+            Default: memory, which does not outlive the process.
+        reactors: what this node can run. Default: every reactor class that is defined.
+        state: what bodies see as `ctx.state`: a mapping, or a function that gives an async context
+            manager yielding one, opened and closed with the runtime.
+        concurrency: bodies in flight at most. Default 1000.
+        max_owners: live runs on this node at most; beyond it `spawn` waits. Default ten times that.
+        lease: seconds after which a node that stopped renewing is dead; takeover takes at most two.
+            Default 10.
+        grace: seconds that leaving lets bodies finish before it cancels them. Default 10.
+        retention: how long ended runs are kept, seconds or a `timedelta`. Default 7 days.
+        max_recoveries: takeovers in a row, with a body in flight and nothing settled, before a run is
+            parked as stuck. Default 5.
+        max_payload: bytes of one stored value at most. Default 1 MiB.
+        clock: for tests.
+
+    Raises:
+        DefinitionError: an option, or a reactor, cannot work; the message names it.
+
+    Example:
+        >>> async with Runtime("sqlite:///app.db") as runtime:
+        ...     run = await runtime.spawn(Greet(name="Ada"))
+        ...     print(await run.result())
+    """
+
+    def __init__(
+        self,
+        storage: str | Storage = "memory://",
+        *,
+        reactors: Iterable[type[Reactor[Any]]] | None = None,
+        state: State | None = None,
+        concurrency: int = 1000,
+        max_owners: int | None = None,
+        lease: float | timedelta = 10.0,
+        grace: float | timedelta = 10.0,
+        retention: float | timedelta = timedelta(days=7),
+        max_recoveries: int = 5,
+        max_payload: int = 1_048_576,
+        clock: Clock | None = None,
+    ) -> None:
+        settings = Settings(
+            concurrency=concurrency,
+            max_owners=max_owners if max_owners is not None else 10 * concurrency,
+            lease=seconds(lease),
+            grace=seconds(grace),
+            retention=seconds(retention),
+            max_recoveries=max_recoveries,
+            max_payload=max_payload,
+        )
+        self._reactors = None if reactors is None else list(reactors)
+        self._plans: dict[str, Plan] = {}
+        self._open_state = _opener(state)
+        self._storage = storage
+        self._settings = settings
+        self._clock = clock or SystemClock()
+        self._host: HostTask | None = None
+        self._node: Node | None = None
+
+    # -- life
+
+    async def __aenter__(self) -> Self:
+        """Open storage, join, start taking work. Raises `DefinitionError` or `StorageError`."""
+        if self._host is not None:
+            raise RuntimeClosed("this runtime is entered already; make another one for another block")
+        self._plans = self._known_plans()
+        storage = open_storage(self._storage) if isinstance(self._storage, str) else self._storage
+        node = Node(Services(storage, self._clock, self._settings), self._plans, self._open_state)
+        host = HostTask()
+        await host.start(node.serve)
+        self._host, self._node = host, node
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take no more work, let bodies finish within `grace`, cancel the rest, give every run up."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Leave the runtime, as the end of its `async with` block does. Idempotent."""
+        host, node = self._host, self._node
+        if host is None or node is None:
+            return
+        node.close()
+        with anyio.CancelScope(shield=True):
+            await node.finished.wait()
+            if not node.leftovers:
+                await host.stop()
+        self._host = self._node = None
+
+    def __del__(self) -> None:
+        """Warn if the runtime was entered and never left."""
+        if getattr(self, "_host", None) is not None:
+            warnings.warn(
+                f"{self!r} was not closed; use `async with`", ResourceWarning, source=self, stacklevel=2
+            )
+
+    @asynccontextmanager
+    async def lifespan(self, app: object) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG002 - the protocol of ASGI frameworks
+        """Run the runtime with a Starlette or FastAPI application; `request.state.rewound` is the runtime.
+
+        Example:
+            >>> app = FastAPI(lifespan=runtime.lifespan)
+        """
+        async with self:
+            yield {"rewound": self}
+
+    async def cleanup_ctx(self, app: object) -> AsyncIterator[None]:  # noqa: ARG002 - the protocol of aiohttp
+        """Run the runtime with an aiohttp application.
+
+        Example:
+            >>> app.cleanup_ctx.append(runtime.cleanup_ctx)
+        """
+        async with self:
+            yield
+
+    # -- runs
+
+    @overload
+    async def spawn(self, reactor: Reactor[T], /, *, key: str | None = None) -> Run[T]: ...
+    @overload
+    async def spawn(
+        self, reactor: type[Reactor[T]], inputs: Mapping[str, Any] | None = None, /, *, key: str | None = None
+    ) -> Run[T]: ...
+    async def spawn(
+        self, reactor: Any, inputs: Mapping[str, Any] | None = None, /, *, key: str | None = None
+    ) -> Run[Any]:
+        """Start a run; return once it is stored.
+
+        The run goes on if the handle is dropped, or the caller cancelled. Its steps see the context
+        variables of this call.
+
+        Args:
+            reactor: an instance with its inputs, or the class with a mapping of inputs.
+            inputs: with a class.
+            key: at most one run per reactor and key. A repeat returns the first run, `existing` set; its
+                inputs are kept.
+
+        Raises:
+            InputError: the inputs do not fit; nothing was stored.
+            DefinitionError: the reactor cannot be planned, or is not among this runtime's.
+            StorageError: storage cannot be reached; the run may have been stored, and then goes on.
+            RuntimeClosed: the runtime was not entered, or is closing.
+
+        Example:
+            >>> run = await runtime.spawn(Checkout(order=order), key=f"order-{order.id}")
+        """
+        node = self._running()
+        kind, given = _call_of(reactor, inputs)
+        if key is not None and not (isinstance(key, str) and key):
+            raise DefinitionError(f"spawn(key={key!r}): a key is text, and not empty")
+        plan = self._plan(kind)
+        spawned = await spawn(node, plan, given, key)
+        return self._handle(
+            plan,
+            spawned.run_id,
+            spawned.owner,
+            existing=spawned.existing,
+            inputs_differ=spawned.inputs_differ,
+        )
+
+    @overload
+    async def run(self, reactor: Reactor[T], /, *, key: str | None = None) -> T: ...
+    @overload
+    async def run(
+        self, reactor: type[Reactor[T]], inputs: Mapping[str, Any] | None = None, /, *, key: str | None = None
+    ) -> T: ...
+    async def run(
+        self, reactor: Any, inputs: Mapping[str, Any] | None = None, /, *, key: str | None = None
+    ) -> Any:
+        """Start a run and wait for its result: `spawn` and `Run.result` in one.
+
+        Raises what both raise.
+
+        Example:
+            >>> receipt = await runtime.run(Checkout(order=order))
+        """
+        run = await self.spawn(reactor, inputs, key=key)
+        return await run.result()
+
+    @overload
+    async def get(self, run_id: str, reactor: type[Reactor[T]]) -> Run[T]: ...
+    @overload
+    async def get(self, run_id: str, reactor: None = None) -> Run[Any]: ...
+    async def get(self, run_id: str, reactor: type[Reactor[Any]] | None = None) -> Run[Any]:
+        """Return a handle on a stored run, wherever it lives.
+
+        Args:
+            run_id: the run's id.
+            reactor: its class; gives the handle its type. Default: looked up by the stored name.
+
+        Raises:
+            RunNotFound: there is no such run of that reactor.
+            DefinitionError: this runtime does not know the run's reactor.
+        """
+        journal = await self._running().services.storage.load(run_id, limit=0)
+        if journal is None:
+            raise RunNotFound(f"run {run_id} does not exist, or was purged after its retention")
+        plan = self._plans.get(journal.head.reactor) if reactor is None else self._plan(reactor)
+        if plan is None:
+            raise DefinitionError(
+                f"run {run_id} is of reactor {journal.head.reactor!r}, which this runtime does not know"
+            )
+        if plan.name != journal.head.reactor:
+            raise RunNotFound(f"run {run_id} is of reactor {journal.head.reactor!r}, not {plan.name!r}")
+        return self._handle(plan, run_id)
+
+    async def runs(
+        self, *, status: str | None = None, reactor: type[Reactor[Any]] | str | None = None
+    ) -> AsyncIterator[RunSummary]:
+        """List runs, newest first, read page by page as the loop goes on.
+
+        Args:
+            status: only runs of this status.
+            reactor: only runs of this reactor, given as the class or its stored name.
+
+        Example:
+            >>> async for summary in runtime.runs(status="failed", reactor=Checkout): ...
+        """
+        storage = self._running().services.storage
+        name = self._plan(reactor).name if isinstance(reactor, type) else reactor
+        cursor: str | None = None
+        while True:
+            page = await storage.runs(Query(status=status, reactor=name), cursor)
+            for head in page.heads:
+                yield _summary(head)
+            cursor = page.cursor
+            if cursor is None:
+                return
+
+    # -- verbs
+
+    async def undo(self, run_id: str, *, reason: str = "") -> None:
+        """Take a run back: cut what is in flight, compensate it, undo what completed (rule V1).
+
+        Returns once the run's owner, on whichever node, has accepted and stored that; wait for the
+        outcome with `Run.outcome`. A run with rollback failures repeats only those.
+
+        Raises:
+            RunNotFound: there is no such run.
+            RollbackInProgress: it is rolling back.
+            WrongStatus: its status does not allow that.
+        """
+        await ask_owner(self._running(), run_id, "undo", reason)
+
+    async def cancel(self, run_id: str, *, reason: str = "") -> None:
+        """Stop a run and undo nothing; a later `undo` takes it back (rule V1). Raises as `undo`."""
+        await ask_owner(self._running(), run_id, "cancel", reason)
+
+    async def retry(self, run_id: str) -> None:
+        """Start a rolled-back run again from its first step, or let a stuck one go on (rule V2).
+
+        Raises:
+            RollbackIncomplete: rollback failures are left; `undo` repeats them.
+            RunNotFound, RollbackInProgress, WrongStatus: as `undo`.
+        """
+        await ask_owner(self._running(), run_id, "retry", "")
+
+    async def acknowledge(self, run_id: str) -> None:
+        """Accept a run's rollback failures: it then expires after the retention like any other.
+
+        Raises:
+            RunNotFound: there is no such ended run.
+        """
+        services = self._running().services
+        if not await services.storage.acknowledge(run_id, services.settings.retention):
+            raise RunNotFound(f"there is no ended run {run_id}")
+
+    # -- seeing
+
+    async def doctor(self) -> list[Check]:
+        """Examine the storage's settings: what is well, at risk, or must change."""
+        return await self._running().services.storage.checks()
+
+    def watching(self, run_id: str) -> AbstractAsyncContextManager[None]:
+        """Have changes of a run reported to this node for the length of the block; handles use it."""
+        node = self._running()
+        return nullcontext() if run_id in node.services.owners else node.watches.watching(run_id)
+
+    # -- the parts
+
+    def _running(self) -> Node:
+        if self._node is None:
+            raise RuntimeClosed("the runtime is not running: use it inside `async with runtime`")
+        if self._node.services.closing:
+            raise RuntimeClosed("the runtime is closing; it takes no more work")
+        return self._node
+
+    def _known_plans(self) -> dict[str, Plan]:
+        if self._reactors is not None:
+            return plans_for(self._reactors)
+        return {plan.name: plan for plan in map(plan_of, reactors_defined())}
+
+    def _plan(self, reactor: type[Reactor[Any]]) -> Plan:
+        plan = plan_of(reactor)
+        if self._reactors is not None and self._plans.get(plan.name) is not plan:
+            raise DefinitionError(
+                f"{plan.name} is not among the reactors of this runtime; add it to reactors="
+            )
+        self._plans[plan.name] = plan
+        return plan
+
+    def _handle(
+        self,
+        plan: Plan,
+        run_id: str,
+        owner: RunOwner | None = None,
+        *,
+        existing: bool = False,
+        inputs_differ: bool = False,
+    ) -> Run[Any]:
+        node = self._running()
+        reader = Reader(node.services, node.watches, plan, run_id, owner)
+        return Run(self, reader, existing=existing, inputs_differ=inputs_differ)
+
+
+def _call_of(reactor: Any, inputs: Mapping[str, Any] | None) -> tuple[type[Reactor[Any]], Any]:
+    if isinstance(reactor, type) and issubclass(reactor, Reactor):
+        return reactor, inputs or {}
+    if isinstance(reactor, Reactor):
+        if inputs is not None:
+            raise DefinitionError(
+                f"{type(reactor).__name__} was given with its inputs; leave out the mapping"
+            )
+        return type(reactor), reactor
+    raise DefinitionError(f"spawn takes a reactor or its class, not {reactor!r}")
+
+
+def _opener(state: State | None) -> Callable[[], AbstractAsyncContextManager[Any]]:
+    if state is None or isinstance(state, Mapping):
+        return lambda: nullcontext(state or {})
+    return state
+
+
+def _summary(head: Head) -> RunSummary:
+    return RunSummary(head.run_id, head.reactor, head.status, head.created, head.updated, head.key)
