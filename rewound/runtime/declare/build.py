@@ -1,0 +1,214 @@
+"""From a class to its plan: the annotations are read here, and what they say is checked."""
+
+from collections.abc import Callable
+from typing import Any
+
+from rewound.errors import DefinitionError, InputError
+from rewound.runtime.declare.annotations import argument_of, bindings, function_hints, substitute
+from rewound.runtime.declare.calls import Arg, Call
+from rewound.runtime.declare.checking import checked
+from rewound.runtime.declare.classes import UseDef
+from rewound.runtime.declare.codec import decoder_of, is_loose
+from rewound.runtime.declare.compat import fingerprint_of, shape_of
+from rewound.runtime.declare.declared import (
+    DeclaredMeta,
+    FieldPlan,
+    declaration,
+    fields_of,
+    forget_names,
+    names_for,
+)
+from rewound.runtime.declare.graph import dependents
+from rewound.runtime.declare.mismatch import mismatched, text, unskipped
+from rewound.runtime.declare.plan import Plan, StepPlan
+from rewound.runtime.declare.steps import StepBase
+from rewound.runtime.declare.wiring import Wired
+from rewound.runtime.declare.wording import label, suggestion
+
+__all__ = ["plan_of", "root_of"]
+
+
+def root_of(cls: type) -> type:
+    """Find `Reactor` (or `Step`) itself among a class's bases."""
+    return [each for each in cls.__mro__ if isinstance(each, DeclaredMeta)][-1]
+
+
+def plan_of(cls: type[Any]) -> Plan:
+    """Get the plan of a reactor, worked out once.
+
+    Args:
+        cls: the reactor.
+
+    Raises:
+        DefinitionError: it is abstract or generic, an annotation cannot be read, or types do not fit.
+
+    Example:
+        >>> plan_of(Greet).roots
+        ('hello',)
+    """
+    if not isinstance(cls, DeclaredMeta) or declaration(cls).reactor is None:
+        raise DefinitionError(f"{cls!r} is not a reactor; derive it from Reactor.")
+    kept = declaration(cls)
+    if kept.plan is None:
+        kept.plan = _build(cls)
+        forget_names(cls)
+    plan: Plan = kept.plan
+    return plan
+
+
+def _build(cls: Any) -> Plan:
+    facts = declaration(cls).reactor
+    if getattr(cls, "__parameters__", ()):
+        raise DefinitionError(
+            f"{label(cls)} is generic: spawn a named subclass of it, such as class My{cls.__name__}({cls.__name__}[...])."
+        )
+    if not facts.wired:
+        raise DefinitionError(f"{label(cls)} has no steps: it is abstract, to be inherited and not spawned.")
+    types = _Types(cls, fields_of(cls), facts.wired)
+    steps = {name: _step(cls, name, wired, types) for name, wired in facts.wired.items()}
+    needs = {name: step.needs for name, step in steps.items()}
+    readers = dependents(needs)
+    shape = shape_of(types.inputs, steps)
+    result = argument_of(cls, root_of(cls), names_for(cls))
+    return Plan(
+        reactor=cls,
+        name=facts.name,
+        version=facts.version,
+        timeout=facts.timeout,
+        guards=facts.guards,
+        fingerprint=fingerprint_of(shape, facts.version),
+        inputs=types.inputs,
+        steps=steps,
+        dependents=readers,
+        roots=tuple(name for name, wanted in needs.items() if not wanted),
+        returns=_returns(cls, result, steps, readers),
+        result=result,
+        shape=shape,
+    )
+
+
+class _Types:
+    """The annotations of a reactor's inputs and steps."""
+
+    def __init__(self, cls: type, inputs: tuple[FieldPlan, ...], wired: dict[str, Wired]) -> None:
+        self.cls = cls
+        self.inputs = inputs
+        self.names = names_for(cls)
+        self.bound = bindings(cls)
+        self.given = {field.name: field.type for field in inputs}
+        self.results = {name: self._result(name, each.definition) for name, each in wired.items()}
+
+    def of(self, fn: Callable[..., Any], owner: type | None, subject: str) -> dict[str, Any]:
+        """Read a method's annotations, with what this class puts for type variables."""
+        hints = function_hints(fn, subject, self.names)
+        bound = self.bound.get(owner, {}) if owner else {}
+        return {name: substitute(hint, bound) for name, hint in hints.items()}
+
+    def _result(self, name: str, definition: StepBase[..., Any]) -> Any:
+        subject = f"{label(self.cls)}.{name}"
+        if isinstance(definition, UseDef):
+            return _class_result(definition.kind)
+        return unskipped(self.of(definition.fn, definition.owner, subject).get("return", Any))
+
+    def source(self, arg: Arg) -> tuple[Any, str]:
+        """Tell what type an argument has where it comes from, and where that is."""
+        if arg.source in ("step", "own"):
+            return self.results[arg.key], f"the step {arg.key!r} returns"
+        if arg.source == "input":
+            return self.given[arg.key], f"the input {arg.key!r} is"
+        return Any, ""
+
+
+def _class_result(kind: Any) -> Any:
+    names = names_for(kind)
+    declared = argument_of(kind, root_of(kind), names)
+    hints = function_hints(kind.run, f"{label(kind)}.run", names)
+    result = unskipped(hints.get("return", declared))
+    if mismatched(result, declared):
+        raise DefinitionError(
+            f"{label(kind)} is a Step[{text(declared)}], but its run returns {text(result)}."
+        )
+    return result
+
+
+def _step(cls: type, name: str, wired: Wired, types: _Types) -> StepPlan:
+    subject, options = f"{label(cls)}.{name}", wired.definition.options
+    _check_reads(types, wired.call, subject, wired.definition.owner)
+    for handler in (wired.undo, wired.compensate):
+        if handler is not None:
+            where = f"{label(cls)}.{handler.call.fn.__name__}"
+            _check_reads(types, handler.call, where, wired.definition.owner)
+    returns = types.results[name]
+    return StepPlan(
+        name=name,
+        label=subject,
+        needs=wired.needs,
+        retry=options.retry,
+        timeout=options.timeout,
+        cancel_on_failure=options.cancel_on_failure,
+        guards=options.guards,
+        call=wired.call,
+        undo=wired.undo,
+        compensate=wired.compensate,
+        returns=returns,
+        decode=decoder_of(returns, f"{subject}: its result"),
+        loose=is_loose(returns),
+    )
+
+
+def _check_reads(types: _Types, call: Call, subject: str, owner: type | None) -> None:
+    if call.made is not None:
+        _check_inputs(types, call.made.kind, call.made.args, subject)
+        return
+    hints = types.of(call.fn, owner, subject)
+    for arg in call.args:
+        _check_read(types, arg, hints.get(arg.name, Any), subject)
+
+
+def _check_inputs(types: _Types, kind: Any, args: tuple[Arg, ...], subject: str) -> None:
+    fields = {field.name: field for field in fields_of(kind)}
+    for arg in args:
+        _check_read(types, arg, fields[arg.name].type, subject)
+        if arg.source == "value":
+            try:
+                checked([fields[arg.name]], {arg.name: arg.value}, subject)
+            except InputError as error:
+                raise DefinitionError(
+                    f"{subject}: bind={{{arg.name!r}: value(...)}} does not fit: {error}"
+                ) from error
+
+
+def _check_read(types: _Types, arg: Arg, reader: Any, subject: str) -> None:
+    source, whence = types.source(arg)
+    if mismatched(source, reader):
+        raise DefinitionError(f"{subject} reads {arg.name!r} as {text(reader)}, but {whence} {text(source)}.")
+
+
+def _returns(
+    cls: Any, result: Any, steps: dict[str, StepPlan], readers: dict[str, tuple[str, ...]]
+) -> str | None:
+    given = getattr(cls, "returns", None)
+    if given is not None:
+        name = given.name if isinstance(given, StepBase) else given
+        if name not in steps:
+            near = suggestion(name, steps) if isinstance(name, str) else ""
+            raise DefinitionError(f"{label(cls)}: returns = takes one of its steps, not {name!r}.{near}")
+    elif result is type(None):
+        return None
+    else:
+        name = _only_leaf(cls, readers)
+    if mismatched(steps[name].returns, result):
+        raise DefinitionError(
+            f"{label(cls)} is a Reactor[{text(result)}], but its result is that of {name!r}, "
+            f"which returns {text(steps[name].returns)}."
+        )
+    return name
+
+
+def _only_leaf(cls: type, readers: dict[str, tuple[str, ...]]) -> str:
+    leaves = [name for name, needed_by in readers.items() if not needed_by]
+    if len(leaves) > 1:
+        raise DefinitionError(
+            f"{label(cls)}: several results possible ({', '.join(leaves)}): add returns = ..."
+        )
+    return leaves[0]

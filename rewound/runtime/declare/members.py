@@ -1,0 +1,104 @@
+"""Collecting a reactor's inputs, steps and handlers from its class and bases."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from rewound.errors import DefinitionError
+from rewound.runtime.declare.steps import HandlerDef, HandlerKind, StepBase
+from rewound.runtime.declare.wording import label
+
+__all__ = ["RESERVED", "Members", "members_of"]
+
+RESERVED = frozenset({"returns", "self", "ctx", "error"})
+
+
+class Members(Struct, frozen=True):
+    """What a reactor is made of.
+
+    Args:
+        cls: the class.
+        label: its name in messages.
+        fields: its inputs, base classes first.
+        steps: its steps by name, base classes first; an overridden step keeps its place.
+        handlers: its undos and compensates by step and kind.
+    """
+
+    cls: Any
+    label: str
+    fields: tuple[str, ...]
+    steps: dict[str, StepBase[..., Any]]
+    handlers: dict[tuple[str, HandlerKind], HandlerDef[..., Any]]
+
+
+def members_of(cls: Any) -> Members:
+    """Collect what a reactor is made of, plain mixins included.
+
+    Raises:
+        DefinitionError: a name is reserved, means two things, or a step or handler got lost.
+    """
+    steps: dict[str, StepBase[..., Any]] = {}
+    handlers: dict[tuple[str, HandlerKind], HandlerDef[..., Any]] = {}
+    for base in reversed(cls.__mro__):
+        _not_hidden(cls, vars(base), steps, handlers)
+        steps |= {name: value for name, value in vars(base).items() if _is_step(name, value)}
+        handlers |= _handlers(cls, base)
+    members = Members(cls, label(cls), cls.__struct_fields__, steps, handlers)
+    _check_names(members)
+    _check_targets(members)
+    return members
+
+
+def _is_step(name: str, value: object) -> bool:
+    # `returns = charge` names a step, it does not make one
+    return isinstance(value, StepBase) and not (name == "returns" and value.name != "returns")
+
+
+def _handlers(cls: type, base: type) -> dict[tuple[str, HandlerKind], HandlerDef[..., Any]]:
+    found: dict[tuple[str, HandlerKind], HandlerDef[..., Any]] = {}
+    for name, value in vars(base).items():
+        if not isinstance(value, HandlerDef):
+            continue
+        key = value.target.name, value.kind
+        if key in found:
+            raise DefinitionError(
+                f"{label(cls)}.{value.target.name} has two handlers of kind {value.kind}: {found[key].name}, {name}."
+            )
+        found[key] = value
+    return found
+
+
+def _not_hidden(cls: type, own: Any, steps: dict[str, Any], handlers: dict[Any, Any]) -> None:
+    named = {handler.name: handler for handler in handlers.values()}
+    for name, value in own.items():
+        if name in steps and not isinstance(value, StepBase):
+            raise DefinitionError(f"{label(cls)}.{name} hides the step {name!r}: add @step to override it.")
+        if name in named and not isinstance(value, HandlerDef):
+            target, kind = named[name].target, named[name].kind
+            raise DefinitionError(
+                f"{label(cls)}.{name} hides the {kind} of {target.name!r}: "
+                f"add @{label(target.owner)}.{target.name}.{kind} to override it."
+            )
+
+
+def _check_names(members: Members) -> None:
+    for name in (*members.fields, *members.steps):
+        if name in RESERVED:
+            raise DefinitionError(
+                f"{members.label}: {name!r} is reserved; give the input or step another name."
+            )
+    for name, step in members.steps.items():
+        if name in members.fields:
+            raise DefinitionError(f"{name!r} is both an input and a step of {members.label}.")
+        if step.name != name:
+            raise DefinitionError(
+                f"{members.label}: {name!r} and {step.name!r} are the same step; declare it twice."
+            )
+
+
+def _check_targets(members: Members) -> None:
+    for (target, kind), handler in members.handlers.items():
+        if target not in members.steps:
+            raise DefinitionError(
+                f"{members.label}.{handler.name} is the {kind} of {target!r}, which is not a step of {members.label}."
+            )

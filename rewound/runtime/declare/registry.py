@@ -1,0 +1,45 @@
+"""Which reactors exist in this process. Weak: a reactor that a test defined goes when the test ends."""
+
+from collections.abc import Iterable
+from typing import Any
+from weakref import WeakValueDictionary
+
+from rewound.errors import DefinitionError
+from rewound.runtime.declare.build import plan_of
+from rewound.runtime.declare.plan import Plan
+from rewound.runtime.declare.wording import label
+
+__all__ = ["plans_for", "reactors_defined", "remember"]
+
+_DEFINED: WeakValueDictionary[str, type[Any]] = WeakValueDictionary()
+
+
+def remember(name: str, cls: type[Any]) -> None:
+    """Note a reactor under its stored name; a newer one of that name takes its place."""
+    _DEFINED[name] = cls
+
+
+def reactors_defined() -> list[type[Any]]:
+    """List every reactor defined so far that can be spawned, the newest of each stored name."""
+    return list(_DEFINED.values())
+
+
+def plans_for(reactors: Iterable[type[Any]]) -> dict[str, Plan]:
+    """Plan reactors, by stored name.
+
+    Args:
+        reactors: the classes; naming one twice is no fault.
+
+    Raises:
+        DefinitionError: two of them have one stored name, or one cannot be planned.
+    """
+    plans: dict[str, Plan] = {}
+    for cls in reactors:
+        plan = plan_of(cls)
+        known = plans.setdefault(plan.name, plan)
+        if known.reactor is not cls:
+            raise DefinitionError(
+                f"{label(known.reactor)} ({known.reactor.__module__}) and {label(cls)} ({cls.__module__}) have one "
+                f"stored name, {plan.name!r}: give one of them name=..."
+            )
+    return plans
