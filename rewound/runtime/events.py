@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from rewound.runtime.engine import records as r
 from rewound.runtime.outcomes import StepError
@@ -23,7 +23,7 @@ class RunEvent(Struct, frozen=True):
     at: float
     name: str
     step: str | None = None
-    detail: dict[str, Any] = field(default_factory=dict)
+    detail: dict[str, Any] = {}
 
 
 def event_of(record: r.Record) -> RunEvent:

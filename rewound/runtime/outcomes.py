@@ -2,7 +2,7 @@
 
 from typing import Any, Generic, Literal, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -26,7 +26,7 @@ class StepError(Struct, frozen=True, array_like=True, omit_defaults=True):
     step: str
     attempts: int = 1
     traceback: str = ""
-    fields: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, str] = {}
 
 
 class RollbackFailure(Struct, frozen=True, array_like=True):
@@ -53,7 +53,7 @@ class Completed(Struct, Generic[T_co], frozen=True):
     """Every step succeeded (or was skipped); `value` is the run's result."""
 
     value: T_co
-    rollback_failures: list[RollbackFailure] = field(default_factory=list)
+    rollback_failures: list[RollbackFailure] = []
 
 
 class Failed(Struct, frozen=True):
@@ -78,10 +78,10 @@ class Failed(Struct, frozen=True):
     reactor: str
     attempts: int = 1
     traceback: str = ""
-    inputs: dict[str, Any] = field(default_factory=dict)
-    fields: dict[str, str] = field(default_factory=dict)
-    others: list[StepError] = field(default_factory=list)
-    rollback_failures: list[RollbackFailure] = field(default_factory=list)
+    inputs: dict[str, Any] = {}
+    fields: dict[str, str] = {}
+    others: list[StepError] = []
+    rollback_failures: list[RollbackFailure] = []
 
     def __str__(self) -> str:
         """Say in one line what failed, and how much of the rollback did."""
@@ -94,7 +94,7 @@ class Halted(Struct, frozen=True):
 
     reason: str
     step: str
-    rollback_failures: list[RollbackFailure] = field(default_factory=list)
+    rollback_failures: list[RollbackFailure] = []
 
 
 class Cancelled(Struct, frozen=True):
@@ -102,7 +102,7 @@ class Cancelled(Struct, frozen=True):
 
     reason: str
     undone: bool = False
-    rollback_failures: list[RollbackFailure] = field(default_factory=list)
+    rollback_failures: list[RollbackFailure] = []
 
 
 Outcome = Completed[T_co] | Failed | Halted | Cancelled

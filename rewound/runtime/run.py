@@ -1,19 +1,17 @@
 """The handle on a run."""
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rewound.errors import DefinitionError, RunCancelled, RunFailed, RunHalted, RunNotFound, RunStuck
 from rewound.runtime.deadline import within
-from rewound.runtime.declare import StepDef, SyncStepDef
+from rewound.runtime.declare import Duration, StepDef, SyncStepDef, seconds
 from rewound.runtime.engine import RunState, first_failure
 from rewound.runtime.engine.records import decode_records
 from rewound.runtime.engine.state import COMPLETE
 from rewound.runtime.events import RunEvent, event_of
 from rewound.runtime.outcomes import Cancelled, Completed, Failed, Halted, Outcome
 from rewound.runtime.reading import Reader
-from rewound.runtime.settings import seconds
 
 if TYPE_CHECKING:
     from rewound.runtime.runtime import Runtime
@@ -50,7 +48,7 @@ class Run(Generic[T_co]):
         """The stored name of its reactor."""
         return self._reader.plan.name
 
-    async def result(self, timeout: float | timedelta | None = None) -> T_co:  # noqa: ASYNC109 - on the runtime's clock
+    async def result(self, timeout: Duration | None = None) -> T_co:  # noqa: ASYNC109 - on the runtime's clock
         """Wait for the run's end and return its result.
 
         Args:
@@ -76,7 +74,7 @@ class Run(Generic[T_co]):
             case Cancelled(reason):
                 raise RunCancelled(self.id, reason)
 
-    async def outcome(self, timeout: float | timedelta | None = None) -> Outcome[T_co]:  # noqa: ASYNC109
+    async def outcome(self, timeout: Duration | None = None) -> Outcome[T_co]:  # noqa: ASYNC109
         """Wait for the run's end and return how it ended, for a `match` statement.
 
         Args:
@@ -98,7 +96,7 @@ class Run(Generic[T_co]):
     async def step(
         self,
         step: "StepDef[..., R] | SyncStepDef[..., R]",
-        timeout: float | timedelta | None = None,  # noqa: ASYNC109
+        timeout: Duration | None = None,  # noqa: ASYNC109
     ) -> R:
         """Wait for one step's result and return it; the run goes on.
 
@@ -164,8 +162,8 @@ class Run(Generic[T_co]):
         """Start a rolled-back run again, or let a stuck one go on; as `Runtime.retry`."""
         await self._runtime.retry(self.id)
 
-    async def _within(self, timeout: float | timedelta | None, wait: Any) -> RunState:  # noqa: ASYNC109
-        limit = None if timeout is None else seconds(timeout)
+    async def _within(self, timeout: Duration | None, wait: Any) -> RunState:  # noqa: ASYNC109
+        limit = None if timeout is None else seconds(timeout, "timeout", zero=True)
         try:
             state: RunState = await within(self._reader.services.clock, limit, wait)
         except TimeoutError:

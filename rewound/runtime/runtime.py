@@ -1,7 +1,7 @@
 """The runtime: what a program enters to run reactors."""
 
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from datetime import timedelta
 from types import TracebackType
@@ -12,13 +12,13 @@ from msgspec import Struct
 
 from rewound.actors import Clock, HostTask, SystemClock
 from rewound.errors import DefinitionError, RunNotFound, RuntimeClosed
-from rewound.runtime.declare import Plan, Reactor, plan_of, plans_for, reactors_defined
+from rewound.runtime.declare import Duration, Plan, Reactor, plan_of, plans_for, reactors_defined, seconds
 from rewound.runtime.node.node import Node
 from rewound.runtime.owners.run_owner import RunOwner
 from rewound.runtime.owners.services import Services
 from rewound.runtime.reading import Reader
 from rewound.runtime.run import Run
-from rewound.runtime.settings import Settings, seconds
+from rewound.runtime.settings import Settings
 from rewound.runtime.spawning import spawn
 from rewound.runtime.verbs import ask_owner
 from rewound.storage import open_storage
@@ -82,9 +82,9 @@ class Runtime:
         state: State | None = None,
         concurrency: int = 1000,
         max_owners: int | None = None,
-        lease: float | timedelta = 10.0,
-        grace: float | timedelta = 10.0,
-        retention: float | timedelta = timedelta(days=7),
+        lease: Duration = 10.0,
+        grace: Duration = 10.0,
+        retention: Duration = timedelta(days=7),
         max_recoveries: int = 5,
         max_payload: int = 1_048_576,
         clock: Clock | None = None,
@@ -92,9 +92,9 @@ class Runtime:
         settings = Settings(
             concurrency=concurrency,
             max_owners=max_owners if max_owners is not None else 10 * concurrency,
-            lease=seconds(lease),
-            grace=seconds(grace),
-            retention=seconds(retention),
+            lease=seconds(lease, "Runtime: lease"),
+            grace=seconds(grace, "Runtime: grace", zero=True),
+            retention=seconds(retention, "Runtime: retention", zero=True),
             max_recoveries=max_recoveries,
             max_payload=max_payload,
         )
@@ -147,7 +147,7 @@ class Runtime:
             )
 
     @asynccontextmanager
-    async def lifespan(self, app: object) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG002 - the protocol of ASGI frameworks
+    async def lifespan(self, app: object) -> AsyncGenerator[dict[str, Any]]:  # noqa: ARG002 - the protocol of ASGI frameworks
         """Run the runtime with a Starlette or FastAPI application; `request.state.rewound` is the runtime.
 
         Example:
@@ -198,8 +198,7 @@ class Runtime:
         """
         node = self._running()
         kind, given = _call_of(reactor, inputs)
-        if key is not None and not (isinstance(key, str) and key):
-            raise DefinitionError(f"spawn(key={key!r}): a key is text, and not empty")
+        _check_key(key)
         plan = self._plan(kind)
         spawned = await spawn(node, plan, given, key)
         return self._handle(
@@ -366,21 +365,25 @@ class Runtime:
 
 
 def _call_of(reactor: Any, inputs: Mapping[str, Any] | None) -> tuple[type[Reactor[Any]], Any]:
-    if isinstance(reactor, type) and issubclass(reactor, Reactor):
-        return reactor, inputs or {}
-    if isinstance(reactor, Reactor):
-        if inputs is not None:
-            raise DefinitionError(
-                f"{type(reactor).__name__} was given with its inputs; leave out the mapping"
-            )
-        return type(reactor), reactor
-    raise DefinitionError(f"spawn takes a reactor or its class, not {reactor!r}")
+    kind: Any = reactor if isinstance(reactor, type) else type(reactor)
+    if not issubclass(kind, Reactor):
+        raise DefinitionError(f"spawn takes a reactor or its class, not {reactor!r}")
+    if kind is reactor:
+        return kind, inputs or {}
+    if inputs is not None:
+        raise DefinitionError(f"{kind.__name__} was given with its inputs; leave out the mapping")
+    return kind, reactor
+
+
+def _check_key(key: object) -> None:
+    if key is not None and not (isinstance(key, str) and key):
+        raise DefinitionError(f"spawn(key={key!r}): a key is text, and not empty")
 
 
 def _opener(state: State | None) -> Callable[[], AbstractAsyncContextManager[Any]]:
-    if state is None or isinstance(state, Mapping):
-        return lambda: nullcontext(state or {})
-    return state
+    if callable(state):
+        return state
+    return lambda: nullcontext(state or {})
 
 
 def _summary(head: Head) -> RunSummary:

@@ -1,12 +1,10 @@
 """What a runtime can be told about its limits and times."""
 
-from datetime import timedelta
-
 from msgspec import Struct
 
 from rewound.errors import DefinitionError
 
-__all__ = ["Settings", "seconds"]
+__all__ = ["Settings"]
 
 
 class Settings(Struct, frozen=True):
@@ -44,8 +42,3 @@ class Settings(Struct, frozen=True):
                 raise DefinitionError(
                     f"Runtime({name}={getattr(self, name)!r}): give at least {least:g} seconds"
                 )
-
-
-def seconds(duration: float | timedelta) -> float:
-    """Return a duration, given as seconds or a `timedelta`, in seconds."""
-    return duration.total_seconds() if isinstance(duration, timedelta) else float(duration)

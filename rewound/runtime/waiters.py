@@ -4,7 +4,7 @@ A waiter is a local event. However many there are, they cost no connection and p
 and the node's one shared channel call `notify`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import anyio
@@ -49,7 +49,7 @@ class Waiters:
         self._listeners: dict[str, set[Listener]] = {}
 
     @contextmanager
-    def listen(self, subject: str) -> Iterator[Listener]:
+    def listen(self, subject: str) -> Generator[Listener]:
         """Listen to a subject for the length of a `with` block."""
         listener = Listener()
         self._listeners.setdefault(subject, set()).add(listener)

@@ -47,11 +47,9 @@ def advance(plan: Plan, state: RunState, message: m.Message) -> list[r.Record]:
     return records
 
 
-def start(plan: Plan, state: RunState, at: float, slots: int) -> list[r.Record]:
+def start(plan: Plan, state: RunState, at: float, slots: int) -> list[r.Started]:
     """Begin up to `slots` ready steps, oldest first, and apply that to `state`."""
-    started: list[r.Record] = [
-        r.Started(at, name, state.steps[name].attempt + 1) for name in startable(state)[:slots]
-    ]
+    started = [r.Started(at, name, state.steps[name].attempt + 1) for name in startable(state)[:slots]]
     for record in started:
         apply(plan, state, record)
     return started

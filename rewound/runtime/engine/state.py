@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from rewound.runtime.declare import Plan
 from rewound.runtime.engine import records as r
@@ -80,13 +80,13 @@ class RunState(Struct):
     status: Status = "running"
     generation: int = 0
     began_at: float = 0.0
-    steps: dict[str, StepState] = field(default_factory=dict)
-    ready: list[str] = field(default_factory=list)
-    in_flight: set[str] = field(default_factory=set)
-    retrying: set[str] = field(default_factory=set)
+    steps: dict[str, StepState] = {}
+    ready: list[str] = []
+    in_flight: set[str] = set()
+    retrying: set[str] = set()
     open_steps: int = 0
-    completions: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
+    completions: list[str] = []
+    failures: list[str] = []
     halt: tuple[str, str] | None = None
     stop: Literal["failure", "halt", "undo", "cancel"] | None = None
     cut: bool = False
@@ -95,7 +95,7 @@ class RunState(Struct):
     expired: StepError | None = None
     cause: Literal["failure", "undo"] | None = None
     queue: list[Entry] | None = None
-    rolled: dict[Entry, RollbackFailure | None] = field(default_factory=dict)
+    rolled: dict[Entry, RollbackFailure | None] = {}
     handler_attempt: int = 0
     handler_retry_at: float | None = None
     recoveries: int = 0
@@ -243,7 +243,9 @@ def _handler_failed(_plan: Plan, state: RunState, record: r.HandlerFailed) -> No
 def _handler_settled(_plan: Plan, state: RunState, record: r.HandlerSettled) -> None:
     entry: Entry = (record.kind, record.step)
     error = record.error
-    state.rolled[entry] = error and RollbackFailure(record.step, record.kind, error.type, error.message)
+    state.rolled[entry] = (
+        None if error is None else RollbackFailure(record.step, record.kind, error.type, error.message)
+    )
     if state.queue and entry in state.queue:
         state.queue.remove(entry)
     state.handler_attempt, state.handler_retry_at, state.recoveries = 0, None, 0

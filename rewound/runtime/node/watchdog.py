@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -20,7 +20,7 @@ _BODY = Bodies.run_step.__code__
 
 
 @contextmanager
-def watching(services: Services) -> Iterator[None]:
+def watching(services: Services) -> Generator[None]:
     """Watch the event loop from a thread of its own while the block runs.
 
     A loop that does not turn for half a lease is about to lose its claims; the step that holds it and the
@@ -69,7 +69,7 @@ class _Watchdog:
                 self._tell(blocked)
 
     def _tell(self, blocked: float) -> None:
-        frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - the documented way to a thread's stack
+        frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - documented
         stack = "".join(traceback.format_stack(frame, limit=30)) if frame else ""
         log_event(
             "rewound.step.blocking",

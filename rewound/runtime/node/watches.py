@@ -1,6 +1,6 @@
 """Runs that somebody here waits for and that live on another node."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import anyio
@@ -22,7 +22,7 @@ class Watches:
         self._counts: dict[str, int] = {}
 
     @asynccontextmanager
-    async def watching(self, run_id: str) -> AsyncIterator[None]:
+    async def watching(self, run_id: str) -> AsyncGenerator[None]:
         """Have changes of a run reported to this node for the length of the block."""
         self._counts[run_id] = self._counts.get(run_id, 0) + 1
         try:

@@ -103,9 +103,12 @@ def failure_of(
 
 def _halt_in(error: BaseException) -> Halt | None:
     """Find a `Halt`, also one that a task group of the body has wrapped."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error if isinstance(error, Halt) else None
+    if isinstance(error, Halt):
+        return error
+    members = (
+        cast("BaseExceptionGroup[Any]", error).exceptions if isinstance(error, BaseExceptionGroup) else ()
+    )
+    return _halt_in(members[0]) if len(members) == 1 else None
 
 
 def _asked_for() -> bool:

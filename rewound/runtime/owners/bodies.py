@@ -5,7 +5,7 @@ from typing import Any
 
 from anyio.abc import TaskGroup
 
-from rewound.runtime.context import Context, idempotency_key
+from rewound.runtime.context import Context, Kind, idempotency_key
 from rewound.runtime.declare import (
     HandlerPlan,
     Plan,
@@ -148,8 +148,9 @@ class Bodies:
             await running.run(body, in_thread=not handler.call.is_async, limit=handler.timeout)
         except BaseException as error:  # noqa: BLE001 - rules S5 and S8; failure_of lets through what must be
             result = failure_of(error, step=step.name, attempt=effect.attempt, retry=handler.retry)
-            known = isinstance(result, Failure | Interrupted)
-            return result if known else _halted_in_handler(step.name, effect)
+            if isinstance(result, Failure | Interrupted):
+                return result
+            return _halted_in_handler(step.name, effect)
         finally:
             self._handling = None
         return None
@@ -167,7 +168,7 @@ class Bodies:
             ctx=self._context(step.name, effect.attempt, effect.kind),
         )
 
-    def _context(self, step: str, attempt: int, kind: str) -> Context[Any]:
+    def _context(self, step: str, attempt: int, kind: Kind) -> Context[Any]:
         return Context(
             run_id=self._run_id,
             step=step,

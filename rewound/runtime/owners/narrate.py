@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from rewound.runtime.engine import RunState
 from rewound.runtime.engine import records as r
@@ -38,7 +39,7 @@ def narrate(
 
 
 def _tell(reactor: str, run_id: str, state: RunState, record: r.Record) -> None:
-    names = {"reactor": reactor, "run": run_id}
+    names: dict[str, Any] = {"reactor": reactor, "run": run_id}
     match record:
         case r.Started(_, step, attempt):
             log_event("rewound.step.started", logging.DEBUG, **names, step=step, attempt=attempt)
@@ -70,7 +71,7 @@ def _tell(reactor: str, run_id: str, state: RunState, record: r.Record) -> None:
 
 
 def _tell_trouble(reactor: str, run_id: str, record: r.Record, inputs: object) -> None:
-    names = {"reactor": reactor, "run": run_id}
+    names: dict[str, Any] = {"reactor": reactor, "run": run_id}
     match record:
         case r.Failed(at, step, error, started, retry_at):
             event = "rewound.step.failed" if retry_at is None else "rewound.step.retrying"
@@ -114,5 +115,5 @@ def _tell_trouble(reactor: str, run_id: str, record: r.Record, inputs: object) -
             pass
 
 
-def _reason(error: StepError) -> dict[str, object]:
+def _reason(error: StepError) -> dict[str, Any]:
     return {"error": error.type, "reason": error.message, "attempt": error.attempts}
