@@ -366,7 +366,7 @@ class Runtime:
 
 def _call_of(reactor: Any, inputs: Mapping[str, Any] | None) -> tuple[type[Reactor[Any]], Any]:
     kind: Any = reactor if isinstance(reactor, type) else type(reactor)
-    if not issubclass(kind, Reactor):
+    if Reactor not in kind.__mro__:
         raise DefinitionError(f"spawn takes a reactor or its class, not {reactor!r}")
     if kind is reactor:
         return kind, inputs or {}

@@ -105,10 +105,8 @@ def _halt_in(error: BaseException) -> Halt | None:
     """Find a `Halt`, also one that a task group of the body has wrapped."""
     if isinstance(error, Halt):
         return error
-    members = (
-        cast("BaseExceptionGroup[Any]", error).exceptions if isinstance(error, BaseExceptionGroup) else ()
-    )
-    return _halt_in(members[0]) if len(members) == 1 else None
+    members: tuple[BaseException, ...] = getattr(error, "exceptions", ())
+    return _halt_in(members[0]) if isinstance(error, BaseExceptionGroup) and len(members) == 1 else None
 
 
 def _asked_for() -> bool:
