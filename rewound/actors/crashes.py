@@ -43,7 +43,9 @@ def _sift_group(
 
 
 def _stray(error: BaseException) -> ActorError:
-    crash = ActorError(f"{type(error).__name__} was raised, but the supervisor did not cancel the actor")
+    crash = ActorError(
+        f"{type(error).__name__} was raised, but no cancel scope around this task was cancelled"
+    )
     crash.__cause__ = error
     return crash
 

@@ -131,15 +131,12 @@ class HostTask:
         try:
             with self._scope:
                 await function(self)
-        except BaseException as error:
-            # Trio would call what passed here an internal error, save its own cancellation at the end.
+        except BaseException as error:  # noqa: BLE001 - kept for `stop`
+            # What passed here would be an internal error to trio. A cancellation from outside (the loop is
+            # being closed) wants this task to end, and it does.
             requested = cancel_requested()
             crash, through = sift(error, anyio.get_cancelled_exc_class(), requested=requested)
-            self._error = crash
-            if through is not None:
-                if requested:
-                    raise
-                self._error = through
+            self._error = crash or (None if requested else through)
         finally:
             self._reported.set()
             self._ended.set()

@@ -64,6 +64,7 @@ class Slots:
         self._limit = limit
         self._in_use = 0
         self._queue: OrderedDict[SlotWait, None] = OrderedDict()
+        self._granting = False
 
     @property
     def limit(self) -> int:
@@ -135,14 +136,25 @@ class Slots:
         self.give()
 
     def _grant(self) -> None:
-        while self._queue and self._in_use < self._limit:
-            place, _ = self._queue.popitem(last=False)
-            self._in_use += 1
-            try:
-                place.callback()
-            except Exception:
-                logger.exception("the callback of a granted slot raised: %r", place.callback)
-                self._in_use -= 1
+        # A callback may give its slot back at once. The loop below sees that; to grant from within would
+        # nest as deep as the queue is long.
+        if self._granting:
+            return
+        self._granting = True
+        try:
+            while self._queue and self._in_use < self._limit:
+                place, _ = self._queue.popitem(last=False)
+                self._in_use += 1
+                self._call(place.callback)
+        finally:
+            self._granting = False
+
+    def _call(self, callback: Callable[[], object]) -> None:
+        try:
+            callback()
+        except Exception:
+            logger.exception("the callback of a granted slot raised: %r", callback)
+            self._in_use -= 1
 
     def __repr__(self) -> str:
         return f"<Slots: {self._in_use} of {self._limit} in use, {self.waiting} waiting>"
