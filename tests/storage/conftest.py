@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tests.storage.stores import MemoryStore, Store
+from tests.storage.stores import MemoryStore, SqliteStore, Store
 
 MakeStore: TypeAlias = Callable[[pytest.FixtureRequest, Path], AbstractAsyncContextManager[Store]]
 
@@ -17,7 +17,12 @@ def memory_store(request: pytest.FixtureRequest, folder: Path) -> AbstractAsyncC
     return MemoryStore().running()
 
 
-VIRTUAL: dict[str, MakeStore] = {"memory": memory_store}
+def sqlite_store(request: pytest.FixtureRequest, folder: Path) -> AbstractAsyncContextManager[Store]:
+    """Return a harness on a SQLite file."""
+    return SqliteStore(folder / "rewound.db").running()
+
+
+VIRTUAL: dict[str, MakeStore] = {"memory": memory_store, "sqlite": sqlite_store}
 """Backends whose clock the tests move."""
 
 REAL: dict[str, MakeStore] = {}

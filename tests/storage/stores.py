@@ -1,14 +1,18 @@
 """Storage under test: each backend behind one harness, and short ways to write runs."""
 
+import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from pathlib import Path
 from typing import Any
 
 from rewound.storage import Claim, Commit, Head, MemoryStorage, NewRun, Notice, Query, Storage
+from rewound.storage.sqlite import SqliteStorage
 
 LEASE = 30.0
 HOUR = 3600.0
+PATIENCE = 5.0
 REACTORS = frozenset({"Order"})
 
 
@@ -81,6 +85,30 @@ class MemoryStore(Store):
     async def expire(self, node: str) -> None:
         """End the lease: having none and one that expired are the same here."""
         await self.memory.leave(node)
+
+    async def advance(self, seconds: float) -> None:
+        """Move the clock."""
+        self.clock.seconds += seconds
+
+
+class SqliteStore(Store):
+    """A SQLite file, on a clock that stands."""
+
+    virtual = True
+
+    def __init__(self, path: Path) -> None:
+        self.clock = ManualClock()
+        self.path = path
+        super().__init__(self.new_storage())
+
+    def new_storage(self) -> Storage:
+        """Return a storage of the same file."""
+        return SqliteStorage(self.path, clock=self.clock, patience=PATIENCE)
+
+    async def expire(self, node: str) -> None:
+        """Write the end of the lease into the file."""
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            connection.execute("UPDATE nodes SET expires = 0 WHERE id = ?", (node,))
 
     async def advance(self, seconds: float) -> None:
         """Move the clock."""
