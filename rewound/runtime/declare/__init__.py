@@ -7,6 +7,7 @@ from rewound.runtime.declare.check import check_module, lint
 from rewound.runtime.declare.classes import Step, use, value
 from rewound.runtime.declare.codec import OutputError
 from rewound.runtime.declare.compat import compatible
+from rewound.runtime.declare.decorators import step
 from rewound.runtime.declare.duration import Duration, seconds
 from rewound.runtime.declare.failures import describe_error
 from rewound.runtime.declare.inputs import decode_inputs, load_inputs, redacted_inputs
@@ -17,7 +18,7 @@ from rewound.runtime.declare.reactor import Reactor
 from rewound.runtime.declare.registry import plans_for, reactors_defined
 from rewound.runtime.declare.results import decode_result, encode_result
 from rewound.runtime.declare.retry import ONCE, Retry
-from rewound.runtime.declare.steps import HandlerDef, StepBase, StepDef, SyncStepDef, step
+from rewound.runtime.declare.steps import HandlerDef, StepBase, StepDef, SyncStepDef
 
 __all__ = [
     "MISSING",

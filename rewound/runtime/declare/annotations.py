@@ -2,26 +2,26 @@
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from rewound.errors import DefinitionError
 from rewound.runtime.declare.wording import label
 
-__all__ = ["UndefinedName", "argument_of", "bindings", "class_hints", "function_hints", "substitute"]
+__all__ = ["UndefinedNameError", "argument_of", "bindings", "class_hints", "function_hints", "substitute"]
 
 
-class UndefinedName(DefinitionError):
+class UndefinedNameError(DefinitionError):
     """An annotation names what does not exist yet; reading it again later may succeed."""
 
 
 @contextmanager
-def _explained(subject: str) -> Iterator[None]:
+def _explained(subject: str) -> Generator[None]:
     try:
         yield
     except NameError as error:
-        raise UndefinedName(
+        raise UndefinedNameError(
             f"{error.name!r} in {subject} is not defined yet (or is imported only under TYPE_CHECKING)."
         ) from error
     except Exception as error:
@@ -46,7 +46,7 @@ def function_hints(fn: Callable[..., Any], subject: str, names: Mapping[str, Any
         names: what is visible besides the function's module.
 
     Raises:
-        UndefinedName: a name does not exist (yet).
+        UndefinedNameError: a name does not exist (yet).
         DefinitionError: an annotation makes no sense.
     """
     bare = inspect.unwrap(fn)
@@ -58,7 +58,7 @@ def class_hints(cls: type, wanted: tuple[str, ...], names: Mapping[str, Any]) ->
     """Evaluate the annotations that a class itself (not a base) has for the wanted attributes.
 
     Raises:
-        UndefinedName: a name does not exist (yet).
+        UndefinedNameError: a name does not exist (yet).
         DefinitionError: an annotation makes no sense.
     """
     with _explained(label(cls)):
@@ -91,17 +91,19 @@ def substitute(annotation: Any, bound: Mapping[Any, Any]) -> Any:
     """Put types for the type variables in an annotation; unbound ones become `Any`."""
     if isinstance(annotation, TypeVar):
         return bound.get(annotation, Any)
-    open_ones = () if isinstance(annotation, type) else getattr(annotation, "__parameters__", ())
+    # a bare generic class has parameters, too, but stands for itself
+    open_ones: Any = () if inspect.isclass(annotation) else getattr(annotation, "__parameters__", ())
     if not open_ones:
         return annotation
-    return annotation[tuple(bound.get(each, Any) for each in open_ones)]
+    generic: Any = annotation
+    return generic[tuple(bound.get(each, Any) for each in open_ones)]
 
 
 def argument_of(cls: type, base: type, names: Mapping[str, Any]) -> Any:
     """Find `T` where a class derives from `base[T]`, directly or not; `Any` if it does not say.
 
     Raises:
-        UndefinedName: it is written as a string and names what does not exist (yet).
+        UndefinedNameError: it is written as a string and names what does not exist (yet).
     """
     bound = bindings(cls).get(base, {})
     argument = next(iter(bound.values()), Any)

@@ -58,10 +58,9 @@ def plan_of(cls: type[Any]) -> Plan:
 
 def _build(cls: Any) -> Plan:
     facts = declaration(cls).reactor
-    if getattr(cls, "__parameters__", ()):
-        raise DefinitionError(
-            f"{label(cls)} is generic: spawn a named subclass of it, such as class My{cls.__name__}({cls.__name__}[...])."
-        )
+    if cls.__parameters__:
+        example = f"class My{cls.__name__}({cls.__name__}[...])"
+        raise DefinitionError(f"{label(cls)} is generic: spawn a named subclass of it, such as {example}.")
     if not facts.wired:
         raise DefinitionError(f"{label(cls)} has no steps: it is abstract, to be inherited and not spawned.")
     types = _Types(cls, fields_of(cls), facts.wired)

@@ -25,7 +25,7 @@ def check_module(module: ModuleType) -> list[DefinitionError]:
     found: list[DefinitionError] = []
     for value in dict.fromkeys(each for each in vars(module).values() if isinstance(each, ReactorMeta)):
         cls: Any = value
-        if not declaration(cls).reactor.wired or getattr(cls, "__parameters__", ()):
+        if not declaration(cls).reactor.wired or cls.__parameters__:
             continue
         try:
             plan_of(cls)

@@ -1,8 +1,8 @@
 """Checking values against inputs: by re-decoding, so that a run sees what a recovered one would."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, get_args, get_origin
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -12,9 +12,11 @@ from rewound.runtime.declare.declared import FieldPlan
 from rewound.runtime.declare.losses import hints_of, lost
 from rewound.runtime.declare.mismatch import arms, text
 
-__all__ = ["Checked", "checked", "explain", "lenient"]
+__all__ = ["Checked", "check_value", "checked", "collect", "decode_field", "lenient"]
 
-_PLACE = re.compile(r"^(?P<message>.*?)(?: - at `(?:key` in `)?\$(?P<path>.*)`)?$", re.DOTALL)
+T = TypeVar("T")
+
+_PLACE = re.compile(r"(?P<message>.*?)(?: - at `(?:key` in `)?\$(?P<path>.*)`)?", re.DOTALL)
 
 
 class Checked(NamedTuple):
@@ -24,44 +26,74 @@ class Checked(NamedTuple):
     raw: bytes
 
 
-def checked(fields: Iterable[FieldPlan], given: Mapping[str, Any], subject: str) -> dict[str, Checked]:
-    """Check the value of every input.
+def collect(
+    fields: Iterable[FieldPlan],
+    check: Callable[[FieldPlan], T],
+    subject: str,
+    refused: Mapping[str, str] | None = None,
+) -> dict[str, T]:
+    """Do something with every input, and report all that fail together.
 
     Args:
         fields: the inputs.
-        given: a value for each.
+        check: raises `InputError` for one that is bad.
         subject: what was called, for the error.
+        refused: what is known to be bad already.
 
     Raises:
         InputError: with every bad field, by dotted path.
     """
-    fit: dict[str, Checked] = {}
-    refused: dict[str, str] = {}
+    found: dict[str, T] = {}
+    bad = dict(refused or {})
     for field in fields:
-        result = _check(field, given[field.name])
-        if isinstance(result, Checked):
-            fit[field.name] = result
-        else:
-            refused |= result
-    if refused:
-        raise InputError(subject, refused)
-    return fit
+        try:
+            found[field.name] = check(field)
+        except InputError as error:
+            bad |= error.fields
+    if bad:
+        raise InputError(subject, bad)
+    return found
 
 
-def _check(field: FieldPlan, value: Any) -> Checked | dict[str, str]:
+def checked(fields: Iterable[FieldPlan], given: Mapping[str, Any], subject: str) -> dict[str, Checked]:
+    """Check the value of every input.
+
+    Raises:
+        InputError: with every bad field, by dotted path.
+    """
+    return collect(fields, lambda field: check_value(field, given[field.name]), subject)
+
+
+def check_value(field: FieldPlan, value: Any) -> Checked:
+    """Check one input's value by encoding and decoding it.
+
+    Raises:
+        InputError: it cannot be stored, does not fit, or would come back as something else.
+    """
     try:
         raw = encode(value, field.name)
     except EncodeError as error:
-        return {field.name: str(error)}
-    try:
-        decoded = field.decode(raw)
-    except Exception as error:  # noqa: BLE001  # a model's own validators may raise anything
-        return explain(decode_any(raw), field.type, field.name) or {field.name: _message(error)[0]}
+        raise InputError(field.name, {field.name: str(error)}) from error
+    decoded = decode_field(field, raw)
     found = lost(value, field.type) if field.loose else None
     if found is not None:
         kind = text(type(found.value))
-        return {field.name + found.path: f"a {kind} would come back as something else; annotate it as {kind}"}
+        why = f"a {kind} would come back as something else; annotate it as {kind}"
+        raise InputError(field.name, {field.name + found.path: why})
     return Checked(decoded, raw)
+
+
+def decode_field(field: FieldPlan, raw: bytes) -> Any:
+    """Decode one input's value.
+
+    Raises:
+        InputError: with every part of it that does not fit.
+    """
+    try:
+        return field.decode(raw)
+    except Exception as error:  # a model's own validators may raise anything
+        why = _explain(decode_any(raw), field.type, field.name) or {field.name: _message(error)[0]}
+        raise InputError(field.name, why) from error
 
 
 def lenient(fields: Iterable[FieldPlan], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,61 +108,48 @@ def _converted(field: FieldPlan, value: Any) -> Any:
         return value
 
 
-def explain(raw: Any, annotation: Any, path: str) -> dict[str, str]:
-    """Find every part of a decoded value that does not fit, where msgspec names only the first.
-
-    Args:
-        raw: plain data.
-        annotation: what it should be.
-        path: where it stands.
-
-    Returns:
-        A dotted path to the message for each bad part; nothing if all fits.
-    """
+def _explain(raw: Any, annotation: Any, path: str) -> dict[str, str]:
+    """Find every part of plain data that does not fit, where msgspec names only the first."""
     try:
         msgspec.convert(raw, annotation, dec_hook=load_model)
     except Exception as error:  # noqa: BLE001  # a model's own validators may raise anything
         message, place = _message(error)
         inner: dict[str, str] = {}
         for name, part, kind in _inside(raw, annotation):
-            inner |= (
-                {f"{path}.{name}": "required"}
-                if part is msgspec.UNSET
-                else explain(part, kind, f"{path}.{name}")
-            )
+            where = f"{path}.{name}"
+            inner |= {where: "required"} if part is msgspec.UNSET else _explain(part, kind, where)
         return inner or {path + place: message}
     return {}
 
 
 def _message(error: Exception) -> tuple[str, str]:
     """Split what msgspec says into the message and the dotted path."""
-    if not isinstance(error, msgspec.DecodeError):
+    found = _PLACE.fullmatch(str(error)) if isinstance(error, msgspec.DecodeError) else None
+    if found is None:
         return f"{type(error).__name__}: {error}", ""
-    found = _PLACE.match(str(error))
-    place = (found and found["path"]) or ""
-    return (found["message"] if found else str(error)), re.sub(r"\[(.*?)\]", r".\1", place)
+    return found["message"], re.sub(r"\[(.*?)\]", r".\1", found["path"] or "")
 
 
 def _inside(raw: Any, annotation: Any) -> Iterator[tuple[str, Any, Any]]:
     """List the parts of plain data with what each should be; `UNSET` for one that is missing."""
     kinds = [arm for arm in arms(annotation) if arm is not type(None)]
-    if len(kinds) != 1:
-        return
-    kind, arguments = kinds[0], get_args(kinds[0])
-    bare = get_origin(kind) or kind
-    if isinstance(raw, dict) and _is_struct(bare):
-        for field in msgspec.structs.fields(kind):
-            if field.encode_name in raw or field.required:
-                yield field.encode_name, raw.get(field.encode_name, msgspec.UNSET), field.type
-    elif isinstance(raw, dict) and (hasattr(bare, "__dataclass_fields__") or hasattr(bare, "__total__")):
-        for name, hint in hints_of(kind).items():
-            if name in raw:
-                yield name, raw[name], hint
-    elif isinstance(raw, dict) and len(arguments) > 1:
-        yield from ((str(key), part, arguments[1]) for key, part in raw.items())
-    elif isinstance(raw, list) and arguments and (len(arguments) == 1 or arguments[1] is ...):
+    kind = kinds[0] if len(kinds) == 1 else None
+    bare, arguments, held = get_origin(kind) or kind, get_args(kind), raw.__class__
+    if held is list and arguments and arguments[1:] in ((), (...,)):
         yield from ((str(index), part, arguments[0]) for index, part in enumerate(raw))
+    elif held is dict and _is_struct(bare):
+        yield from _struct_parts(raw, kind)
+    elif held is dict and (hasattr(bare, "__dataclass_fields__") or hasattr(bare, "__total__")):
+        yield from ((name, raw[name], hint) for name, hint in hints_of(kind).items() if name in raw)
+    elif held is dict and len(arguments) > 1:
+        yield from ((str(key), part, arguments[1]) for key, part in raw.items())
 
 
 def _is_struct(kind: Any) -> bool:
     return isinstance(kind, msgspec.StructMeta) and not kind.__struct_config__.array_like
+
+
+def _struct_parts(raw: Any, kind: Any) -> Iterator[tuple[str, Any, Any]]:
+    for field in msgspec.structs.fields(kind):
+        if field.encode_name in raw or field.required:
+            yield field.encode_name, raw.get(field.encode_name, msgspec.UNSET), field.type

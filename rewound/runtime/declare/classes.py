@@ -3,7 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar, dataclass_transform
+from typing import Any, Generic, TypeVar, cast, dataclass_transform
 
 import msgspec
 from msgspec import Struct
@@ -11,11 +11,12 @@ from msgspec import Struct
 from rewound.errors import DefinitionError
 from rewound.runtime.declare.checking import checked
 from rewound.runtime.declare.declared import DeclaredMeta, fields_of, shown_fields
+from rewound.runtime.declare.decorators import options_of
 from rewound.runtime.declare.duration import Duration
 from rewound.runtime.declare.members import RESERVED
 from rewound.runtime.declare.retry import Retry
 from rewound.runtime.declare.signature import check_body, is_async, parameters
-from rewound.runtime.declare.steps import After, StepBase, StepDef, StepOptions, options_of
+from rewound.runtime.declare.steps import After, StepBase, StepDef, StepOptions
 from rewound.runtime.declare.wording import label, suggestion
 
 __all__ = ["Step", "UseDef", "Value", "method_of", "use", "value"]
@@ -59,7 +60,7 @@ def _checking(run: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(run)
     def body(self: Any, *args: Any, **kwargs: Any) -> Any:
         fields = fields_of(type(self))
-        checked(fields, {field.name: getattr(self, field.name) for field in fields}, label(type(self)))
+        checked(fields, {field.name: getattr(self, field.name) for field in fields}, label(self.__class__))
         return run(self, *args, **kwargs)
 
     return body
@@ -99,10 +100,13 @@ class Value(Struct, frozen=True):
 
 
 def value(constant: Any) -> Any:
-    """Bind an input to a constant: `bind={"currency": value("EUR")}`.
+    """Bind an input to a constant.
 
     Args:
         constant: what the input gets.
+
+    Example:
+        >>> charge = use(Charge, bind={"currency": value("EUR")})
     """
     return Value(constant)
 
@@ -120,7 +124,7 @@ class UseDef(StepDef[..., R]):
         """Give a function that runs the step by hand, on inputs given by name."""
         return self._call
 
-    async def _call(self, ctx: Any = msgspec.UNSET, **inputs: Any) -> R:
+    async def _call(self, ctx: Any = msgspec.UNSET, **inputs: Any) -> Any:
         told = {} if ctx is msgspec.UNSET else {"ctx": ctx}
         made: Any = self.kind(**inputs)
         result = made.run(**told)
@@ -157,14 +161,12 @@ def use(
         ...     price: int
         ...     charge = use(Charge, bind={"amount": "price"})
     """
-    if not isinstance(kind, StepMeta):
+    if not isinstance(cast("object", kind), StepMeta):
         raise DefinitionError(f"use() takes a subclass of Step, not {kind!r}.")
     subject = f"use({label(kind)})"
     if not hasattr(kind, "run"):
         raise DefinitionError(f"{subject}: {label(kind)} has no run().")
-    options = options_of(
-        subject, retry=retry, timeout=timeout, after=after, cancel_on_failure=cancel_on_failure, guards=guards
-    )
+    options = options_of(subject, retry, timeout, after, guards, cancel_on_failure=cancel_on_failure)
     for name, bound in (bind or {}).items():
         _check_bind(subject, kind, name, bound)
     return UseDef(kind, bind or {}, options)

@@ -112,15 +112,19 @@ def _is_foreign(node: Any) -> bool:
 
 def _nodes(annotation: Any) -> Iterator[Any]:
     """Walk everything that a type is made of, each once: struct types may contain themselves."""
-    waiting, seen = [inspect.type_info(annotation)], set[int]()
+    waiting: list[Any] = [inspect.type_info(annotation)]
+    seen: set[int] = set()
     while waiting:
-        node: Any = waiting.pop()
+        node = waiting.pop()
         if id(node) in seen:
             continue
         seen.add(id(node))
         if isinstance(node, inspect.Type):
             yield node
         parts = [getattr(node, name) for name in node.__struct_fields__]
-        for part in parts:
-            several = part if isinstance(part, tuple) else (part,)
-            waiting += [each for each in several if isinstance(each, inspect.Type | inspect.Field)]
+        several = [each for part in parts for each in _several(part)]
+        waiting += [each for each in several if isinstance(each, inspect.Type | inspect.Field)]
+
+
+def _several(part: Any) -> tuple[Any, ...]:
+    return part if part.__class__ is tuple else (part,)

@@ -8,7 +8,7 @@ statement, which quoted annotations may need later.
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import StructMeta
@@ -25,7 +25,7 @@ __all__ = [
     "Declaration",
     "DeclaredMeta",
     "FieldPlan",
-    "FrozenInstance",
+    "FrozenInstanceError",
     "declaration",
     "fields_of",
     "names_for",
@@ -34,7 +34,7 @@ __all__ = [
 _PACKAGE = __name__.rpartition(".")[0]
 
 
-class FrozenInstance(DefinitionError, AttributeError):
+class FrozenInstanceError(DefinitionError, AttributeError):
     """Something tried to change a reactor; also an `AttributeError`, as for any frozen object."""
 
 
@@ -65,7 +65,7 @@ class _Probe(msgspec.Struct):
 
 
 # msgspec keeps a default factory in a wrapper whose class it does not export
-_FACTORY: Any = type(_Probe.__struct_defaults__[0])
+_FACTORY = cast("Any", type(_Probe.__struct_defaults__[0]))
 
 
 class Declaration:
@@ -89,9 +89,7 @@ class _Body(dict[str, Any]):
     def __setitem__(self, name: str, value: Any) -> None:
         kept = (StepBase, HandlerDef)
         if name in self and (isinstance(value, kept) or isinstance(self[name], kept)):
-            raise DefinitionError(
-                f"{self.subject} defines {name!r} twice; give each step and handler its own name."
-            )
+            raise DefinitionError(f"{self.subject} defines {name!r} twice; give each a name of its own.")
         super().__setitem__(name, value)
 
 
@@ -99,7 +97,7 @@ class DeclaredMeta(StructMeta):
     """The metaclass of everything a user declares as a struct of inputs."""
 
     @classmethod
-    def __prepare__(metacls, name: str, bases: tuple[type, ...], /, **keywords: Any) -> Any:  # noqa: ARG003
+    def __prepare__(cls, name: str, bases: tuple[type, ...], /, **keywords: Any) -> Any:
         """Start a class body that notices duplicates."""
         return _Body(name)
 
@@ -115,8 +113,10 @@ class DeclaredMeta(StructMeta):
 
 
 def _refuse_setting(self: Any, name: str, value: object) -> None:  # noqa: ARG001
-    subject = label(type(self))
-    raise FrozenInstance(f"{subject} is frozen: a step cannot set self.{name}; return the value instead.")
+    subject = label(self.__class__)
+    raise FrozenInstanceError(
+        f"{subject} is frozen: a step cannot set self.{name}; return the value instead."
+    )
 
 
 def _one_base_with_fields(cls_name: str, bases: tuple[type, ...]) -> None:
@@ -132,7 +132,7 @@ def _no_hidden_fields(cls: Any, namespace: Mapping[str, Any]) -> None:
     inherited = {name for base in cls.__mro__[1:] for name in _fields(base)}
     for name, value in namespace.items():
         # an annotated default leaves the class body for the struct's own table; a bare value stays
-        bare = name in inherited and vars(cls).get(name) is value
+        bare = name in inherited and cls.__dict__.get(name) is value
         if bare and not isinstance(value, StepBase | HandlerDef):
             raise DefinitionError(
                 f"{label(cls)}.{name} hides the input {name!r}; annotate it to give it a default."
@@ -178,7 +178,7 @@ def fields_of(cls: Any) -> tuple[FieldPlan, ...]:
     """List the inputs of a reactor or class step, in order, base classes first.
 
     Raises:
-        UndefinedName: an annotation names what does not exist (yet).
+        UndefinedNameError: an annotation names what does not exist (yet).
         DefinitionError: an annotation cannot be read, or its values cannot be stored.
     """
     kept = declaration(cls)

@@ -2,6 +2,7 @@
 
 import math
 from datetime import timedelta
+from typing import Any
 
 from rewound.errors import DefinitionError
 
@@ -21,11 +22,10 @@ def seconds(duration: Duration, what: str, *, zero: bool = False) -> float:
     Raises:
         DefinitionError: it is not a number of seconds, not finite, or not positive.
     """
-    if isinstance(duration, timedelta):
-        duration = duration.total_seconds()
+    given: Any = duration.total_seconds() if isinstance(duration, timedelta) else duration
     # bool is an int to Python; `timeout=True` is a slip, not one second
-    if isinstance(duration, bool) or not isinstance(duration, int | float) or not math.isfinite(duration):
-        raise DefinitionError(f"{what} must be seconds or a timedelta, not {duration!r}.")
-    if duration < 0 or (duration == 0 and not zero):
-        raise DefinitionError(f"{what} must be {'0 or more' if zero else 'more than 0'}, not {duration!r}.")
-    return float(duration)
+    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
+        raise DefinitionError(f"{what} must be seconds or a timedelta, not {given!r}.")
+    if given < 0 or (given == 0 and not zero):
+        raise DefinitionError(f"{what} must be {'0 or more' if zero else 'more than 0'}, not {given!r}.")
+    return float(given)

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from rewound.errors import InputError
-from rewound.runtime.declare.checking import checked, explain
-from rewound.runtime.declare.codec import decode_any
+from rewound.runtime.declare.checking import Checked, check_value, collect, decode_field
+from rewound.runtime.declare.declared import FieldPlan
 from rewound.runtime.declare.plan import Plan
 from rewound.runtime.declare.redact import shown
 from rewound.runtime.declare.wording import suggestion
@@ -36,18 +36,14 @@ def decode_inputs(plan: Plan, given: Any) -> tuple[Any, bytes]:
     """
     values = _values(plan, given)
     names = [field.name for field in plan.inputs]
-    refused = {str(name): _unknown(str(name), names) for name in values if name not in names}
-    refused |= {
-        field.name: "required" for field in plan.inputs if field.required and field.name not in values
+    unknown = {
+        str(name): f"unknown input.{suggestion(str(name), names)}" for name in values if name not in names
     }
-    present = [field for field in plan.inputs if field.name not in refused]
-    whole = {field.name: values[field.name] if field.name in values else field.default() for field in present}
-    try:
-        fit = checked(present, whole, plan.name)
-    except InputError as error:
-        refused |= error.fields
-    if refused:
-        raise InputError(plan.name, refused)
+
+    def check(field: FieldPlan) -> Checked:
+        return check_value(field, values[field.name] if field.name in values else _default(field))
+
+    fit = collect(plan.inputs, check, plan.name, unknown)
     packed = _PACKER.encode({name: msgspec.Raw(each.raw) for name, each in fit.items()})
     return _construct(plan, {name: each.decoded for name, each in fit.items()}), packed
 
@@ -55,15 +51,18 @@ def decode_inputs(plan: Plan, given: Any) -> tuple[Any, bytes]:
 def _values(plan: Plan, given: Any) -> Mapping[Any, Any]:
     if type(given) is plan.reactor:
         return {field.name: getattr(given, field.name) for field in plan.inputs}
-    if isinstance(given, Mapping):
-        return given
+    if issubclass(given.__class__, Mapping):
+        values: Mapping[Any, Any] = given
+        return values
     raise InputError(
         plan.name, {"*": f"expected a {plan.reactor.__name__} or a mapping, got {type(given).__name__}"}
     )
 
 
-def _unknown(name: str, names: list[str]) -> str:
-    return f"unknown input.{suggestion(name, names)}"
+def _default(field: FieldPlan) -> Any:
+    if field.required:
+        raise InputError(field.name, {field.name: "required"})
+    return field.default()
 
 
 def _construct(plan: Plan, values: dict[str, Any]) -> Any:
@@ -86,20 +85,11 @@ def load_inputs(plan: Plan, raw: bytes) -> Any:
         InputError: with every field that is missing or does not fit any more.
     """
     stored = _UNPACK(raw)
-    values: dict[str, Any] = {}
-    refused: dict[str, str] = {}
-    for field in plan.inputs:
-        if field.name not in stored:
-            refused |= {field.name: "required"} if field.required else {}
-            continue
-        try:
-            values[field.name] = field.decode(bytes(stored[field.name]))
-        except Exception as error:  # noqa: BLE001  # a model's own validators may raise anything
-            why = explain(decode_any(bytes(stored[field.name])), field.type, field.name)
-            refused |= why or {field.name: str(error)}
-    if refused:
-        raise InputError(plan.name, refused)
-    return _construct(plan, values)
+
+    def read(field: FieldPlan) -> Any:
+        return decode_field(field, bytes(stored[field.name])) if field.name in stored else _default(field)
+
+    return _construct(plan, collect(plan.inputs, read, plan.name))
 
 
 def redacted_inputs(plan: Plan, instance: Any) -> dict[str, Any]:

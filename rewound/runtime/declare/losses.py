@@ -39,18 +39,22 @@ def parts(value: Any, annotation: Any = Any) -> Iterator[Part]:
     Struct-like values (structs, dataclasses, attrs classes, named tuples, typed dicts, pydantic models)
     are asked for their own annotations; containers take theirs from the given one.
     """
-    kind = _arm_for(value, annotation)
+    kind, own = _arm_for(value, annotation), _kind(value)
     if isinstance(value, dict):
         yield from _items(value, kind)
     elif _is_record(value):
-        hints = hints_of(kind if get_origin(kind) is type(value) else type(value))
+        hints = hints_of(kind if get_origin(kind) is own else own)
         for name in _names(value):
             yield Part(f".{name}", getattr(value, name, None), hints.get(name, Any))
-    elif isinstance(value, list | tuple | set | frozenset):
+    elif issubclass(own, list | tuple | set | frozenset):
         yield from _elements(value, kind)
 
 
-def _items(value: dict[Any, Any], kind: Any) -> Iterator[Part]:
+def _kind(value: Any) -> Any:
+    return value.__class__
+
+
+def _items(value: Any, kind: Any) -> Iterator[Part]:
     hints = hints_of(kind) if hasattr(kind, "__total__") else {}
     keys, values = (*get_args(kind), Any, Any)[:2]
     for key, inner in value.items():
@@ -60,7 +64,7 @@ def _items(value: dict[Any, Any], kind: Any) -> Iterator[Part]:
 
 def _elements(value: Any, kind: Any) -> Iterator[Part]:
     given = get_args(kind)
-    fixed = isinstance(value, tuple) and given[1:] != (...,) and given
+    fixed = issubclass(type(value), tuple) and given[1:] != (...,) and given
     for index, inner in enumerate(value):
         annotation = given[min(index, len(given) - 1)] if fixed else (*given, Any)[0]
         yield Part(f"[{index}]", inner, annotation)
@@ -84,7 +88,7 @@ def _is_instance(value: Any, kind: type) -> bool:
 
 
 def _is_record(value: Any) -> bool:
-    kind = type(value)
+    kind = _kind(value)
     return (
         isinstance(value, Struct)
         or is_dataclass(kind)
@@ -93,7 +97,7 @@ def _is_record(value: Any) -> bool:
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    kind = type(value)
+    kind = _kind(value)
     if isinstance(value, Struct):
         return value.__struct_fields__
     for table in ("__dataclass_fields__", "model_fields", "_fields"):
@@ -145,11 +149,10 @@ def lost(value: Any, annotation: Any) -> Offence | None:
         value: what a step returned.
         annotation: what it is annotated with.
     """
-    untyped = any(each is Any or each is object for each in arms(annotation))
-    kind = type(value)
-    if kind in _PLAIN:
+    if _is_native(value):
         return None
-    if untyped and kind is not list and kind is not dict and not _is_instant(value):
+    untyped = any(each is Any or each is object for each in arms(annotation))
+    if untyped and type(value) not in (list, dict):
         return Offence("", value)
     for part in parts(value, annotation):
         found = lost(part.value, part.annotation)
@@ -158,5 +161,13 @@ def lost(value: Any, annotation: Any) -> Offence | None:
     return None
 
 
-def _is_instant(value: Any) -> bool:
-    return type(value) is datetime and value.tzinfo is not None
+def _is_native(value: Any) -> bool:
+    """Tell whether msgpack keeps a value as it is, whatever the annotation; most results are like that."""
+    kind = _kind(value)
+    if kind in _PLAIN:
+        return True
+    if kind is dict:
+        return all(type(key) in _PLAIN and _is_native(inner) for key, inner in value.items())
+    if kind is list:
+        return all(_is_native(inner) for inner in value)
+    return kind is datetime and value.tzinfo is not None

@@ -40,8 +40,9 @@ def members_of(cls: Any) -> Members:
     steps: dict[str, StepBase[..., Any]] = {}
     handlers: dict[tuple[str, HandlerKind], HandlerDef[..., Any]] = {}
     for base in reversed(cls.__mro__):
-        _not_hidden(cls, vars(base), steps, handlers)
-        steps |= {name: value for name, value in vars(base).items() if _is_step(name, value)}
+        own: dict[str, Any] = {**base.__dict__}
+        _not_hidden(cls, own, steps, handlers)
+        steps |= {name: value for name, value in own.items() if _is_step(name, value)}
         handlers |= _handlers(cls, base)
     members = Members(cls, label(cls), cls.__struct_fields__, steps, handlers)
     _check_names(members)
@@ -59,11 +60,10 @@ def _handlers(cls: type, base: type) -> dict[tuple[str, HandlerKind], HandlerDef
     for name, value in vars(base).items():
         if not isinstance(value, HandlerDef):
             continue
-        key = value.target.name, value.kind
+        key: tuple[str, HandlerKind] = (value.target.name, value.kind)
         if key in found:
-            raise DefinitionError(
-                f"{label(cls)}.{value.target.name} has two handlers of kind {value.kind}: {found[key].name}, {name}."
-            )
+            both = f"{found[key].name}, {name}"
+            raise DefinitionError(f"{label(cls)}.{value.target.name} has two {value.kind} handlers: {both}.")
         found[key] = value
     return found
 
@@ -84,21 +84,20 @@ def _not_hidden(cls: type, own: Any, steps: dict[str, Any], handlers: dict[Any, 
 def _check_names(members: Members) -> None:
     for name in (*members.fields, *members.steps):
         if name in RESERVED:
-            raise DefinitionError(
-                f"{members.label}: {name!r} is reserved; give the input or step another name."
-            )
+            raise DefinitionError(f"{members.label}: {name!r} is reserved; choose another name.")
     for name, step in members.steps.items():
         if name in members.fields:
             raise DefinitionError(f"{name!r} is both an input and a step of {members.label}.")
         if step.name != name:
             raise DefinitionError(
-                f"{members.label}: {name!r} and {step.name!r} are the same step; declare it twice."
+                f"{members.label}: {name!r} is {step.name!r} again; write a step of its own."
             )
 
 
 def _check_targets(members: Members) -> None:
     for (target, kind), handler in members.handlers.items():
         if target not in members.steps:
+            where = f"{members.label}.{handler.name}"
             raise DefinitionError(
-                f"{members.label}.{handler.name} is the {kind} of {target!r}, which is not a step of {members.label}."
+                f"{where} is the {kind} of {target!r}, which {members.label} does not have."
             )

@@ -111,7 +111,7 @@ def _kind(annotation: Any) -> type | None:
     """Give the class whose instances the values are, or nothing if that is not known."""
     origin = get_origin(annotation)
     if origin is Literal:
-        kinds = {type(each) for each in get_args(annotation)}
+        kinds: set[Any] = {type(each) for each in get_args(annotation)}
         return kinds.pop() if len(kinds) == 1 else None
     kind = origin or annotation
     if kind is Any or isinstance(kind, TypeVar) or not isinstance(kind, type):
@@ -119,7 +119,7 @@ def _kind(annotation: Any) -> type | None:
     return dict if hasattr(kind, "__total__") and issubclass(kind, dict) else kind
 
 
-def _concrete(kind: type) -> bool:
+def _concrete(kind: Any) -> bool:
     """Tell whether values are exactly of this class, so that no subclass can be both kinds.
 
     A decoded value is: built-in types, structs, enums and dataclasses do not arrive as anything else.

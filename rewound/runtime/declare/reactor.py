@@ -2,18 +2,20 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, dataclass_transform
 
 import msgspec
 from msgspec import Struct
 
 from rewound.errors import DefinitionError
-from rewound.runtime.declare.annotations import UndefinedName
+from rewound.runtime.declare.annotations import UndefinedNameError
 from rewound.runtime.declare.build import plan_of
 from rewound.runtime.declare.declared import DeclaredMeta, declaration, shown_fields
 from rewound.runtime.declare.duration import Duration, seconds
 from rewound.runtime.declare.members import members_of
 from rewound.runtime.declare.registry import remember
+from rewound.runtime.declare.steps import StepBase
 from rewound.runtime.declare.wiring import Wired, wire
 from rewound.runtime.declare.wording import label
 
@@ -74,8 +76,8 @@ class ReactorMeta(DeclaredMeta):
         Raises:
             DefinitionError: a name, option or annotation is wrong.
         """
-        _no_keyword_in_body(cls_name, namespace)
         cls = super().__new__(metacls, cls_name, bases, namespace)
+        _no_keyword_in_body(cls, namespace)
         inherited = _inherited(cls)
         limit = None if timeout is None else seconds(timeout, f"{label(cls)}: timeout")
         declaration(cls).reactor = _Facts(
@@ -89,19 +91,14 @@ class ReactorMeta(DeclaredMeta):
         return cls
 
 
-def _no_keyword_in_body(cls_name: str, namespace: Mapping[str, Any]) -> None:
+def _no_keyword_in_body(cls: Any, namespace: Mapping[str, Any]) -> None:
     for keyword in _KEYWORDS:
-        value = namespace.get(keyword)
-        annotated = keyword in namespace.get("__annotations__", {})
-        if (
-            value is not None
-            and not annotated
-            and not callable(value)
-            and not hasattr(type(value), "__get__")
-        ):
-            raise DefinitionError(
-                f"{cls_name}.{keyword} is a class keyword: write class {cls_name}(Reactor[...], {keyword}={value!r})."
-            )
+        value: Any = namespace.get(keyword)
+        # an annotated default leaves the class body for the struct's own table; a bare value stays
+        bare = cls.__dict__.get(keyword) is value and keyword not in namespace.get("__annotations__", {})
+        if value is not None and bare and not callable(value) and not isinstance(value, StepBase | property):
+            usage = f"class {label(cls)}(Reactor[...], {keyword}={value!r})"
+            raise DefinitionError(f"{label(cls)}.{keyword} is a class keyword: write {usage}.")
 
 
 def _inherited(cls: type) -> Any:
@@ -109,7 +106,7 @@ def _inherited(cls: type) -> Any:
     return facts[0] if facts else None
 
 
-def _checked_name(cls: type, name: str | None) -> str:
+def _checked_name(cls: type, name: Any) -> str:
     if name is None:
         return cls.__name__
     if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -117,7 +114,7 @@ def _checked_name(cls: type, name: str | None) -> str:
     return name
 
 
-def _checked_version(cls: type, version: int) -> int:
+def _checked_version(cls: type, version: Any) -> int:
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         raise DefinitionError(f"{label(cls)}: version= takes a whole number from 1, not {version!r}.")
     return version
@@ -126,12 +123,10 @@ def _checked_version(cls: type, version: int) -> int:
 def _plan_early(cls: Any) -> None:
     """Plan a class that can be spawned, so that its author hears of mistakes at once."""
     facts = declaration(cls).reactor
-    if not facts.wired or getattr(cls, "__parameters__", ()):
+    if not facts.wired or cls.__parameters__:
         return
-    try:
+    with suppress(UndefinedNameError):  # the first use reads it again
         plan_of(cls)
-    except UndefinedName:
-        pass
     remember(facts.name, cls)
 
 

@@ -38,8 +38,6 @@ def plans_for(reactors: Iterable[type[Any]]) -> dict[str, Plan]:
         plan = plan_of(cls)
         known = plans.setdefault(plan.name, plan)
         if known.reactor is not cls:
-            raise DefinitionError(
-                f"{label(known.reactor)} ({known.reactor.__module__}) and {label(cls)} ({cls.__module__}) have one "
-                f"stored name, {plan.name!r}: give one of them name=..."
-            )
+            both = " and ".join(f"{each.__module__}.{label(each)}" for each in (known.reactor, cls))
+            raise DefinitionError(f"{both} have one stored name, {plan.name!r}: give one of them name=...")
     return plans

@@ -1,6 +1,6 @@
 """A step's result on its way to storage and back."""
 
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -30,9 +30,9 @@ def encode_result(step: StepPlan, value: Any, *, max_payload: int) -> tuple[byte
         PayloadTooLarge: it is larger than `max_payload`.
         OutputError: it is not what the return annotation says.
     """
-    skipped = type(value) is Skipped
-    if skipped:
-        value = value.value
+    skipped = isinstance(value, Skipped)
+    if isinstance(value, Skipped):
+        value = cast("Any", value).value
     raw = encode(value, f"{step.label}: result")
     if len(raw) > max_payload:
         raise PayloadTooLarge(
@@ -56,17 +56,14 @@ def _refuse_loss(step: StepPlan, value: Any) -> None:
     found = lost(value, step.returns)
     if found is not None:
         kind = text(type(found.value))
-        raise EncodeError(
-            f"{step.label}: result{found.path} is a {kind}, which would come back as something else, because the "
-            f"annotation -> {text(step.returns)} does not say so; annotate it as {kind}."
-        )
+        why = f"would come back as something else, because -> {text(step.returns)} does not say so"
+        raise EncodeError(f"{step.label}: result{found.path} is a {kind} and {why}; annotate it as {kind}.")
 
 
 def _refuse_other(step: StepPlan, value: Any, decoded: Any) -> None:
-    raise OutputError(
-        f"{step.label} says -> {text(step.returns)}, but returned a {text(type(value))}, which would come back as "
-        f"a {text(type(decoded))}."
-    )
+    given, read = text(type(value)), text(type(decoded))
+    says = f"{step.label} says -> {text(step.returns)}"
+    raise OutputError(f"{says}, but returned a {given}, which would come back as a {read}.")
 
 
 def decode_result(step: StepPlan, raw: bytes) -> Any:

@@ -1,6 +1,6 @@
 """How often a step is tried, and how long to wait in between."""
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -43,8 +43,7 @@ class Retry(Struct, frozen=True, kw_only=True):
     never: tuple[type[BaseException], ...] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.attempts, bool) or not isinstance(self.attempts, int) or self.attempts < 1:
-            raise DefinitionError(f"Retry: attempts must be 1 or more, not {self.attempts!r}.")
+        _check_attempts(self.attempts, "Retry: attempts must be 1 or more")
         if self.backoff not in get_args(Backoff):
             raise DefinitionError(f"Retry: backoff must be one of {get_args(Backoff)}, not {self.backoff!r}.")
         force_setattr(self, "delay", seconds(self.delay, "Retry: delay", zero=True))
@@ -83,11 +82,18 @@ class Retry(Struct, frozen=True, kw_only=True):
         return isinstance(error, self.on) and not isinstance(error, (Fatal, InputError, *self.never))
 
 
-def _check_classes(name: str, classes: object) -> None:
-    if not isinstance(classes, tuple) or not all(
-        isinstance(each, type) and issubclass(each, BaseException) for each in classes
-    ):
+def _check_attempts(attempts: Any, wanted: str) -> None:
+    if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
+        raise DefinitionError(f"{wanted}, not {attempts!r}.")
+
+
+def _check_classes(name: str, classes: Any) -> None:
+    if classes.__class__ is not tuple or not all(map(_is_exception, classes)):
         raise DefinitionError(f"Retry: {name} must be a tuple of exception classes, not {classes!r}.")
+
+
+def _is_exception(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseException)
 
 
 ONCE = Retry(attempts=1)
@@ -104,6 +110,5 @@ def retry_of(retry: Retry | int | None, what: str) -> Retry:
         return ONCE
     if isinstance(retry, Retry):
         return retry
-    if isinstance(retry, bool) or not isinstance(retry, int) or retry < 1:
-        raise DefinitionError(f"{what} must be a Retry or a number of attempts, not {retry!r}.")
+    _check_attempts(retry, f"{what} must be a Retry or a number of attempts")
     return Retry(attempts=retry)

@@ -9,6 +9,7 @@ from rewound.runtime.declare.wording import label
 
 __all__ = ["check_body", "is_async", "parameters"]
 
+_POSITIONAL = inspect.Parameter.POSITIONAL_ONLY
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -48,24 +49,22 @@ def parameters(fn: Callable[..., Any], subject: str) -> tuple[str, ...]:
     Raises:
         DefinitionError: there is no `self`, or a parameter that cannot be filled by name.
     """
-    first, *rest = list(inspect.signature(fn).parameters.values()) or [None]
-    if first is None or first.kind is inspect.Parameter.KEYWORD_ONLY:
+    given = list(inspect.signature(fn).parameters.values())
+    if not given or given[0].kind not in (inspect.Parameter.POSITIONAL_OR_KEYWORD, _POSITIONAL):
         raise DefinitionError(f"{subject} takes no self; a step is a method of its reactor.")
-    if first.kind is inspect.Parameter.VAR_KEYWORD:
-        raise DefinitionError(f"{subject}: **{first.name} cannot be filled by name; list the parameters.")
-    for parameter in rest:
+    for parameter in given[1:]:
         if parameter.kind not in _NAMED:
-            raise DefinitionError(
-                f"{subject}: {_spelt(parameter)} cannot be filled by name; {_remedy(parameter)}."
-            )
-    return tuple(parameter.name for parameter in rest if parameter is not None)
+            why = f"{_spelt(parameter)} cannot be filled by name; {_remedy(parameter)}"
+            raise DefinitionError(f"{subject}: {why}.")
+    return tuple(parameter.name for parameter in given[1:])
 
 
 def _spelt(parameter: inspect.Parameter) -> str:
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-    return stars.get(parameter.kind, "positional-only ") + parameter.name
+    if parameter.kind is _POSITIONAL:
+        return f"positional-only {parameter.name}"
+    stars = "*" if parameter.kind is inspect.Parameter.VAR_POSITIONAL else "**"
+    return stars + parameter.name
 
 
 def _remedy(parameter: inspect.Parameter) -> str:
-    only = parameter.kind is inspect.Parameter.POSITIONAL_ONLY
-    return "take the / out" if only else "list the parameters"
+    return "take the / out" if parameter.kind is _POSITIONAL else "list the parameters"

@@ -1,15 +1,14 @@
-"""The decorators `@step`, `.undo` and `.compensate`, and the descriptors they leave in the class."""
+"""Steps and their handlers as they stand in a class body; `.undo` and `.compensate` make the latter."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from types import MethodType
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, Self, TypeVar, overload
 
 from msgspec import Struct
 
-from rewound.errors import DefinitionError
 from rewound.runtime.declare.duration import Duration, seconds
 from rewound.runtime.declare.retry import ONCE, Retry, retry_of
-from rewound.runtime.declare.signature import check_body, is_async
+from rewound.runtime.declare.signature import check_body
 from rewound.runtime.declare.wording import label
 
 __all__ = [
@@ -21,8 +20,6 @@ __all__ = [
     "StepDef",
     "StepOptions",
     "SyncStepDef",
-    "options_of",
-    "step",
 ]
 
 P = ParamSpec("P")
@@ -58,7 +55,7 @@ class HandlerDef(Generic[Q, R_co]):
     ) -> None:
         check_body(fn, f".{kind}")
         self.target = target
-        self.kind = kind
+        self.kind: HandlerKind = kind
         self.fn = fn
         self.retry = retry_of(retry, f"{label(fn)}: retry")
         self.timeout = seconds(timeout, f"{label(fn)}: timeout")
@@ -176,9 +173,10 @@ class StepBase(Generic[P, R_co]):
     def _handler(
         self, kind: HandlerKind, fn: Callable[..., Any] | None, retry: Retry | int | None, timeout: Duration
     ) -> Any:
-        if fn is not None:
-            return HandlerDef[Any, Any](self, kind, fn, retry, timeout)
-        return lambda fn: HandlerDef[Any, Any](self, kind, fn, retry, timeout)
+        def make(fn: Callable[..., Any]) -> HandlerDef[..., Any]:
+            return HandlerDef(self, kind, fn, retry, timeout)
+
+        return make if fn is None else make(fn)
 
 
 class StepDef(StepBase[P, R_co]):
@@ -205,98 +203,3 @@ class SyncStepDef(StepBase[P, R_co]):
 
 After = StepBase[..., Any] | str
 """A step object, or its name."""
-
-
-class _StepMaker(Protocol):
-    @overload
-    def __call__(  # type: ignore[overload-overlap]  # async is tried first
-        self, fn: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], /
-    ) -> StepDef[P, R]: ...
-    @overload
-    def __call__(self, fn: Callable[Concatenate[Any, P], R], /) -> SyncStepDef[P, R]: ...
-
-
-@overload
-def step(  # type: ignore[overload-overlap]  # async is tried first
-    fn: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], /
-) -> StepDef[P, R]: ...
-@overload
-def step(fn: Callable[Concatenate[Any, P], R], /) -> SyncStepDef[P, R]: ...
-@overload
-def step(
-    *,
-    retry: Retry | int | None = ...,
-    timeout: Duration | None = ...,
-    after: After | Sequence[After] = ...,
-    cancel_on_failure: bool = ...,
-    guards: Sequence[Any] = ...,
-) -> _StepMaker: ...
-def step(fn: Callable[..., Any] | None = None, /, **given: Any) -> Any:
-    """Make a method a step of its reactor, bare or with options.
-
-    A parameter is, by its name, the result of another step or an input; `ctx` is the `Context`.
-
-    Args:
-        fn: the method, `async` or plain (a plain one runs in a worker thread).
-        retry: a `Retry`, or a number of attempts. Default: the step runs once.
-        timeout: seconds (or a `timedelta`) that one attempt may take. Default: no limit.
-        after: a step, its name, or several, to wait for without reading their results.
-        cancel_on_failure: whether a failing sibling cancels this step instead of waiting for it.
-        guards: what must be taken before the body starts.
-
-    Raises:
-        DefinitionError: an option is wrong, or this is no method.
-
-    Example:
-        >>> class Greet(Reactor[str]):
-        ...     name: str
-        ...
-        ...     @step(retry=3, timeout=10)
-        ...     async def hello(self) -> str:
-        ...         return f"hello {self.name}"
-    """
-    if fn is not None:
-        return _define(fn, given)
-    return lambda fn: _define(fn, given)
-
-
-def _define(fn: Callable[..., Any], given: dict[str, Any]) -> StepBase[..., Any]:
-    check_body(fn, "@step")
-    kind = StepDef[Any, Any] if is_async(fn) else SyncStepDef[Any, Any]
-    return kind(fn, options_of(label(fn), **given))
-
-
-def options_of(
-    subject: str,
-    *,
-    retry: Retry | int | None = None,
-    timeout: Duration | None = None,
-    after: After | Sequence[After] = (),
-    cancel_on_failure: bool = False,
-    guards: Sequence[Any] = (),
-) -> StepOptions:
-    """Check a step's options and bring them to their plainest form.
-
-    Args:
-        subject: what an error message begins with, such as `Checkout.charge`.
-        retry: as for `step`.
-        timeout: as for `step`.
-        after: as for `step`.
-        cancel_on_failure: as for `step`.
-        guards: as for `step`.
-
-    Raises:
-        DefinitionError: an option is wrong.
-    """
-    several = tuple(after) if isinstance(after, list | tuple) else (after,)
-    for each in several:
-        if not isinstance(each, str | StepBase):
-            raise DefinitionError(f"{subject}: after= takes a step or its name, not {_shown(each)}.")
-    limit = None if timeout is None else seconds(timeout, f"{subject}: timeout")
-    return StepOptions(retry_of(retry, f"{subject}: retry"), limit, several, cancel_on_failure, tuple(guards))
-
-
-def _shown(given: object) -> str:
-    if isinstance(given, HandlerDef):
-        return f"the {given.kind} {label(given.fn)}"
-    return repr(given)

@@ -174,7 +174,7 @@ def _seen(members: Members, read: str, owner: tuple[str, HandlerKind, str], seen
     arg = _read(members, read, subject)
     if arg.source == "step" and read not in seen:
         raise DefinitionError(
-            f"{subject} reads {read!r}, which {step!r} does not depend on; {'an' if kind == 'undo' else 'a'} {kind} "
-            "sees what its step depends on, inputs and ctx."
+            f"{subject} reads {read!r}, which {step!r} does not depend on; "
+            f"it may read what {step!r} depends on, inputs and ctx."
         )
     return arg
