@@ -40,7 +40,7 @@ class Supervisor:
             was restarted too often. The key is free again by then. Must not block; what it raises is
             logged.
         on_end: called with the key whenever an actor has ended for good, for whatever reason, before
-            `on_give_up`; the key is free again. Must neither block nor raise.
+            `on_give_up`; the key is free again. Must not block; what it raises is logged.
 
     Example:
         >>> async with Supervisor() as supervisor:
@@ -183,21 +183,21 @@ class Supervisor:
 
     async def _run(self, life: Life) -> None:
         crash = None
+        key = life.address.key
         try:
             crash = await life.run()
         finally:
             life.address.leave(crash)
-            del self._lives[life.address.key]
-            if self._on_end is not None:
-                self._on_end(life.address.key)
+            del self._lives[key]
+            self._report("on_end", self._on_end, key)
         if crash is not None:
-            self._give_up(life.address.key, crash)
+            logger.error("actor %r crashed and is not restarted", key, exc_info=crash)
+            self._report("on_give_up", self._on_give_up, key, crash)
 
-    def _give_up(self, key: Hashable, crash: Exception) -> None:
-        logger.error("actor %r crashed and is not restarted", key, exc_info=crash)
-        if self._on_give_up is None:
+    def _report(self, name: str, callback: Callable[..., object] | None, *arguments: Any) -> None:
+        if callback is None:
             return
         try:
-            self._on_give_up(key, crash)
+            callback(*arguments)
         except Exception:
-            logger.exception("on_give_up raised for actor %r", key)
+            logger.exception("%s%r raised", name, arguments)
