@@ -224,3 +224,21 @@ async def test_a_cancelled_block_cancels_the_actors() -> None:
             await anyio.sleep_forever()
     assert scope.cancelled_caught
     assert not actor.ref.alive
+
+
+async def test_leaving_can_be_cancelled() -> None:
+    """An actor that does not finish its batch holds up the end of the block only until it is cancelled."""
+    actor = Blocked("stuck")
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as tasks, Supervisor() as supervisor:
+            await supervisor.start(actor).tell("in hand")
+            await actor.entered.wait()
+
+            async def lose_patience() -> None:
+                await anyio.wait_all_tasks_blocked()
+                assert actor.ref.alive
+                scope.cancel()
+
+            tasks.start_soon(lose_patience)
+    assert scope.cancelled_caught
+    assert actor.log == ["stuck started"]
