@@ -4,6 +4,8 @@
 over `entries.Tables`; Redis has them in Lua. `Encoded` and `Faults` wrap any of the three.
 """
 
+from rewound.storage.encoded import Encoded, PayloadCodec
+from rewound.storage.faults import Fault, Faults
 from rewound.storage.memory import MemoryStorage
 from rewound.storage.opening import open_storage
 from rewound.storage.protocol import (
@@ -34,6 +36,9 @@ __all__ = [
     "Claim",
     "Commit",
     "Created",
+    "Encoded",
+    "Fault",
+    "Faults",
     "Head",
     "Journal",
     "Mail",
@@ -43,6 +48,7 @@ __all__ = [
     "Node",
     "Notice",
     "Page",
+    "PayloadCodec",
     "Query",
     "Storage",
     "open_storage",

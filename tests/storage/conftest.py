@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tests.storage.stores import MemoryStore, SqliteStore, Store
+from tests.storage.stores import MemoryStore, SqliteStore, Store, WrappedStore
 
 MakeStore: TypeAlias = Callable[[pytest.FixtureRequest, Path], AbstractAsyncContextManager[Store]]
 
@@ -22,7 +22,12 @@ def sqlite_store(request: pytest.FixtureRequest, folder: Path) -> AbstractAsyncC
     return SqliteStore(folder / "rewound.db").running()
 
 
-VIRTUAL: dict[str, MakeStore] = {"memory": memory_store, "sqlite": sqlite_store}
+def wrapped_store(request: pytest.FixtureRequest, folder: Path) -> AbstractAsyncContextManager[Store]:
+    """Return a harness on memory in wrappers."""
+    return WrappedStore().running()
+
+
+VIRTUAL: dict[str, MakeStore] = {"memory": memory_store, "wrapped": wrapped_store, "sqlite": sqlite_store}
 """Backends whose clock the tests move."""
 
 REAL: dict[str, MakeStore] = {}

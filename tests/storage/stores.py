@@ -7,7 +7,18 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
-from rewound.storage import Claim, Commit, Head, MemoryStorage, NewRun, Notice, Query, Storage
+from rewound.storage import (
+    Claim,
+    Commit,
+    Encoded,
+    Faults,
+    Head,
+    MemoryStorage,
+    NewRun,
+    Notice,
+    Query,
+    Storage,
+)
 from rewound.storage.sqlite import SqliteStorage
 
 LEASE = 30.0
@@ -89,6 +100,32 @@ class MemoryStore(Store):
     async def advance(self, seconds: float) -> None:
         """Move the clock."""
         self.clock.seconds += seconds
+
+
+class Reversed:
+    """A codec that no storage can overlook."""
+
+    def encode(self, plain: bytes, /) -> bytes:
+        """Mark and reverse."""
+        return b"!" + plain[::-1]
+
+    def decode(self, stored: bytes, /) -> bytes:
+        """Undo `encode`."""
+        if stored[:1] != b"!":
+            raise ValueError("not encoded")
+        return stored[:0:-1]
+
+
+class WrappedStore(MemoryStore):
+    """Memory in both wrappers, which must make no difference."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.storage = self.new_storage()
+
+    def new_storage(self) -> Storage:
+        """Wrap the memory anew."""
+        return Faults(Encoded(self.memory, Reversed()))
 
 
 class SqliteStore(Store):
