@@ -9,8 +9,9 @@ from rewound.demo.client import Declined, Payments
 from rewound.demo.orders import Order
 from rewound.demo.stock import Stock
 
-__all__ = ["Checkout", "Reservation", "Shipment", "Shop", "Undeliverable"]
+__all__ = ["NAME", "Checkout", "Reservation", "Shipment", "Shop", "Undeliverable"]
 
+NAME: Final = "rewound.demo.Checkout"  # under which its runs are stored
 NOT_SERVED: Final = frozenset({"AQ"})  # no carrier goes to Antarctica
 
 
@@ -40,7 +41,7 @@ class Undeliverable(Exception):  # noqa: N818  named by what happened, as the li
     """No carrier goes there."""
 
 
-class Checkout(Reactor[Shipment], name="rewound.demo.Checkout"):
+class Checkout(Reactor[Shipment], name=NAME):
     """Reserve the goods, charge the card, ship."""
 
     order: Order

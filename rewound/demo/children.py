@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -63,12 +63,13 @@ async def first_line(process: Process, log: Path) -> str:
     Raises:
         DemoError: it ended, or said nothing for 30 seconds.
     """
-    said = b""
-    with anyio.move_on_after(START):
-        async for chunk in process.stdout or ():
-            said += chunk
-            if b"\n" in said:
-                return said.partition(b"\n")[0].decode()
+    said, output = b"", process.stdout
+    assert output is not None  # noqa: S101  `child` asked for it
+    with anyio.move_on_after(START), suppress(anyio.EndOfStream):
+        while b"\n" not in said:
+            said += await output.receive()
+        return said.partition(b"\n")[0].decode()
+    with anyio.move_on_after(1):  # its output may end before it does
         await process.wait()
     check(process, log)
     raise DemoError(f"a process of the demo did not start within {START:g} seconds; see {log}")

@@ -117,7 +117,7 @@ def handler(bank: Bank, latency: float) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def serve(ledger: Path, latency: float = 0.1) -> None:
+def serve(ledger: Path, latency: float = 0.2) -> None:
     """Serve on a free loopback port until standard input ends.
 
     Args:

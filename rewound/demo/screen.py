@@ -76,14 +76,15 @@ def table_of(report: Report) -> Table:
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for number, outcome in report.outcomes.items():
         groups[described(outcome)].append(number)
-    table = Table(title=f"{len(report.orders)} orders", title_justify="left")
-    for name in ("orders", "charged", "given back"):
-        table.add_column(name, justify="right")
+    table = Table()
+    table.add_column("orders", justify="right")
     table.add_column("what happened")
+    for name in ("charged", "given back"):
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("which")
     for text, numbers in sorted(groups.items(), key=lambda group: -len(group[1])):
         charged, back = _moved(report.entries, set(numbers))
-        table.add_row(str(len(numbers)), euros(charged), euros(back), text, _listed(numbers))
+        table.add_row(str(len(numbers)), text, euros(charged), euros(back), _listed(numbers))
     return table
 
 
@@ -93,11 +94,11 @@ def described(outcome: Outcome[object]) -> str:
         case Completed():
             text = "shipped"
         case Failed(step=step, error=error):
-            text = f"{step} failed: {error}; the rest was taken back"
+            text = f"{step} failed: {error}"
         case Cancelled(undone=True):
             text = "shipped, then undone by hand"
-        case other:
-            text = type(other).__name__.lower()
+        case _:
+            text = type(outcome).__name__.lower()
     left = len(outcome.rollback_failures)
     return f"{text} ({left} rollback failures)" if left else text
 
@@ -111,6 +112,6 @@ def _moved(entries: list[Entry], numbers: set[str]) -> tuple[int, int]:
     return sums["charge"], sums["refund"]
 
 
-def _listed(numbers: list[str], most: int = 3) -> str:
+def _listed(numbers: list[str], most: int = 2) -> str:
     more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
     return ", ".join(numbers[:most]) + more

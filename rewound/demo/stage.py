@@ -13,7 +13,7 @@ from msgspec import json as msgspec_json
 
 from rewound import Completed, Outcome, Runtime
 from rewound.demo.audit import Finding, audit
-from rewound.demo.checkout import Checkout, Shipment, Shop
+from rewound.demo.checkout import NAME, Checkout, Shipment, Shop
 from rewound.demo.children import DemoError, check, child, first_line
 from rewound.demo.client import Payments
 from rewound.demo.ledger import Entry, entries
@@ -141,7 +141,7 @@ class Stage:
     async def _runs(self, runtime: Runtime) -> AsyncIterator[tuple[str, str, str]]:
         """Yield key, id and status of this demo's runs."""
         left = len(self._orders)
-        async for run in runtime.runs(reactor=Checkout):
+        async for run in runtime.runs(reactor=NAME):
             if run.key and run.key.startswith(f"{self._batch}/"):
                 yield run.key, run.run_id, run.status
                 left -= 1
