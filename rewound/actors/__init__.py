@@ -7,7 +7,7 @@ from rewound.actors.host import HostTask
 from rewound.actors.letter import Letter
 from rewound.actors.mailbox import Mailbox
 from rewound.actors.ref import Ref
-from rewound.actors.slots import Slots
+from rewound.actors.slots import Slots, SlotWait
 from rewound.actors.supervisor import Supervisor
 from rewound.actors.virtual import VirtualClock
 
@@ -19,6 +19,7 @@ __all__ = [
     "Letter",
     "Mailbox",
     "Ref",
+    "SlotWait",
     "Slots",
     "Supervisor",
     "SystemClock",

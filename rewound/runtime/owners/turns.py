@@ -3,8 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 
-from rewound.actors import Slots
-from rewound.actors.slots import SlotWait
+from rewound.actors import Slots, SlotWait
 
 __all__ = ["Turns"]
 
