@@ -60,12 +60,14 @@ def startable(state: RunState) -> list[str]:
     if state.status not in ("running", "queued") or state.stop not in (None, "halt"):
         return []
     if state.stop == "halt":
-        return [name for name in state.ready if state.steps[name].began]
+        return [name for name in state.ready if name in state.retrying]
     return state.ready
 
 
 def due(state: RunState, at: float) -> None:
-    """Make the steps ready whose retry is due. Nothing is recorded: `Started` will be."""
+    """End the waits for a retry that are over. Nothing is recorded: `Started` will be, or a settling."""
+    if state.handler_retry_at is not None and state.handler_retry_at <= at:
+        state.handler_retry_at = None
     for name in sorted(state.retrying):
         retry_at = state.steps[name].retry_at
         if retry_at is not None and retry_at <= at and name not in state.ready:
@@ -134,24 +136,25 @@ def _settled(plan: Plan, state: RunState, message: m.Settled) -> list[r.Record]:
         case m.Halting(reason):
             return [r.Halted(message.at, message.step, reason)]
         case m.Interrupted():
-            return [r.Cut(message.at, message.step)]
+            return _cut(message.at, {message.step} & doomed(plan, state))
         case m.Failure() as failure:
             return _step_failed(plan, state, message, failure)
 
 
 def _step_failed(plan: Plan, state: RunState, message: m.Settled, failure: m.Failure) -> list[r.Record]:
     retry = plan.steps[message.step].retry
+    began = failure.started or state.steps[message.step].began
     if failure.retryable and message.attempt < retry.attempts and state.stop in (None, "halt"):
         retry_at = message.at + retry.wait(message.attempt, failure.random)
-        return [r.Failed(message.at, message.step, failure.error, failure.started, retry_at)]
-    final = r.Failed(message.at, message.step, failure.error, failure.started)
+        return [r.Failed(message.at, message.step, failure.error, began, retry_at)]
+    final = r.Failed(message.at, message.step, failure.error, began)
     return [final, *_give_up_retries(state, message.at)]
 
 
 def _give_up_retries(state: RunState, at: float) -> list[r.Record]:
     """A run that is taken back makes no further attempts: the last failure of each is final."""
-    waiting = [(name, state.steps[name].error) for name in state.steps if name in state.retrying]
-    return [r.Failed(at, name, error) for name, error in waiting if error is not None]
+    waiting = [(name, step) for name, step in state.steps.items() if name in state.retrying]
+    return [r.Failed(at, name, step.error, step.began) for name, step in waiting if step.error is not None]
 
 
 def _handler_done(plan: Plan, state: RunState, message: m.HandlerDone) -> list[r.Record]:
@@ -160,6 +163,7 @@ def _handler_done(plan: Plan, state: RunState, message: m.HandlerDone) -> list[r
         or state.status != "rolling_back"
         or state.queue[0] != (message.kind, message.step)
         or message.attempt != state.handler_attempt + 1
+        or message.rollback not in (None, state.rollbacks)
     ):
         return []
     failure = message.failure
@@ -194,6 +198,8 @@ def _verb(plan: Plan, state: RunState, message: m.Verb) -> list[r.Record]:
         if state.status != "stuck":
             return [r.Retried(message.at)]
         return [r.Resumed(message.at), *_cut(message.at, sorted(doomed(plan, state)))]
+    if message.verb == state.stop == "cancel" and state.status != "stuck":
+        return []  # its bodies are ending already
     asked = r.Asked(message.at, message.verb, message.reason)
     ended = sorted(state.in_flight) if state.status == "stuck" else []
     return [asked, *_cut(message.at, ended), *_cut(message.at, sorted(state.retrying))]
@@ -207,16 +213,24 @@ def _adopted(plan: Plan, state: RunState, message: m.Adopted) -> list[r.Record]:
     """Go on with a stored run. What was to be cut when its process died has been cut by that."""
     if state.terminal or state.status == "stuck":
         return []
-    working = bool(state.in_flight or (state.queue and state.handler_retry_at is None))
-    records: list[r.Record] = [r.Recovered(message.at)] if message.crashed and working else []
-    if records and state.recoveries >= message.max_recoveries:
-        bodies = ", ".join(sorted(state.in_flight)) or "a handler of the rollback"
+    for name in state.in_flight:  # listed and not settled: it has begun (architecture.md 5.3)
+        state.steps[name].began = True
+    ended = doomed(plan, state)
+    again = ", ".join(sorted(state.in_flight - ended)) or _handling(state, message.at)
+    crashed: list[r.Record] = [r.Recovered(message.at)] if message.crashed and (again or ended) else []
+    if crashed and again and state.recoveries >= message.max_recoveries:
         reason = (
-            f"its process died {state.recoveries + 1} times in a row while {bodies} was in flight; "
+            f"its process died {state.recoveries + 1} times in a row while {again} was in flight; "
             "mend that, then retry the run"
         )
-        return [*records, r.Parked(message.at, reason)]
-    return records + _cut(message.at, sorted(doomed(plan, state)))
+        return [*crashed, r.Parked(message.at, reason)]
+    return crashed + _cut(message.at, sorted(ended))
+
+
+def _handling(state: RunState, at: float) -> str:
+    """Name the handler that was running, unless it waited for a retry."""
+    waited = state.handler_retry_at is not None and state.handler_retry_at > at
+    return "" if waited or not state.queue else f"the {' of '.join(state.queue[0])}"
 
 
 def doomed(plan: Plan, state: RunState) -> set[str]:

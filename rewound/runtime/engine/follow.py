@@ -25,11 +25,12 @@ class RunBody(Struct, frozen=True):
 
 
 class RunHandler(Struct, frozen=True):
-    """Run an undo or a compensate."""
+    """Run an undo or a compensate. `rollback`: which rollback of the run this is, from 1."""
 
     step: str
     kind: HandlerKind
     attempt: int
+    rollback: int
 
 
 class CutBody(Struct, frozen=True):
@@ -44,7 +45,10 @@ Effect = RunBody | RunHandler | CutBody
 def follow(
     plan: Plan, state: RunState, at: float, *, bodies: Collection[str], handler: Entry | None
 ) -> list[Effect]:
-    """Return what to start and what to cut off.
+    """Return what to start and what to cut off, to be carried out in this order.
+
+    A body that is to be cut off and does not run here (the run was taken over, and the same batch of
+    messages asked for its undo) is started and at once cut: like any other it reports its end.
 
     Args:
         plan: the run's plan.
@@ -60,8 +64,8 @@ def follow(
         for step in plan.steps
         if step in state.in_flight - set(bodies)
     ]
-    effects += [CutBody(step) for step in sorted(doomed(plan, state)) if step in bodies]
+    effects += [CutBody(step) for step in sorted(doomed(plan, state))]
     if state.queue and handler is None and (state.handler_retry_at or 0.0) <= at:
         kind, step = state.queue[0]
-        effects.append(RunHandler(step, kind, state.handler_attempt + 1))
+        effects.append(RunHandler(step, kind, state.handler_attempt + 1, state.rollbacks))
     return effects

@@ -77,13 +77,24 @@ class Settled(Struct, frozen=True):
 
 
 class HandlerDone(Struct, frozen=True):
-    """An attempt of an undo or a compensate ended; `failure` is `None` if it returned."""
+    """An attempt of an undo or a compensate ended.
+
+    Args:
+        at: when.
+        step: whose handler.
+        kind: which one.
+        attempt: which attempt, from 1.
+        failure: `None` if it returned.
+        rollback: the rollback it was started in (`RunHandler.rollback`); `None` stands for the one that
+            is open. With it, a message that comes late cannot settle a later undo of the same step.
+    """
 
     at: float
     step: str
     kind: HandlerKind
     attempt: int
     failure: Failure | None = None
+    rollback: int | None = None
 
 
 class Tick(Struct, frozen=True):

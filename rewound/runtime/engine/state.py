@@ -43,7 +43,11 @@ COMPLETE = (Phase.SUCCEEDED, Phase.SKIPPED)
 
 
 class StepState(Struct):
-    """One step of a run. `missing` counts the needs that have not completed."""
+    """One step of a run.
+
+    `missing` counts the needs that have not completed. `began`: some attempt's body has begun, leaving
+    aside the one in flight, which may turn out not to have (rule S2).
+    """
 
     missing: int
     phase: Phase = Phase.WAITING
@@ -68,10 +72,12 @@ class RunState(Struct):
         cut: bodies in flight are to be cut off (not left to settle).
         overdue: the run's timeout has passed; `expired` is set if that is what failed it.
         cause: why the rollback of this generation began first.
+        rollbacks: how many rollbacks have opened, in all generations.
         queue: handlers still to run, next first; `None` before the rollback opened.
         rolled: handlers that settled, each with its failure or `None`.
         handler_attempt: attempts made so far by the first handler of the queue.
         recoveries: takeovers in a row with a body in flight and nothing settled in between.
+        stuck: why the run is parked; `parked_in` is the status it had.
     """
 
     inputs: bytes = b""
@@ -94,12 +100,14 @@ class RunState(Struct):
     overdue: bool = False
     expired: StepError | None = None
     cause: Literal["failure", "undo"] | None = None
+    rollbacks: int = 0
     queue: list[Entry] | None = None
     rolled: dict[Entry, RollbackFailure | None] = {}
     handler_attempt: int = 0
     handler_retry_at: float | None = None
     recoveries: int = 0
     stuck: str | None = None
+    parked_in: Status = "running"
 
     @property
     def terminal(self) -> bool:
@@ -140,7 +148,7 @@ def _begin_generation(plan: Plan, state: RunState, at: float) -> None:
 
 def _started(_plan: Plan, state: RunState, record: r.Started) -> None:
     step = state.steps[record.step]
-    step.phase, step.attempt, step.began, step.retry_at = Phase.STARTED, record.attempt, True, None
+    step.phase, step.attempt, step.retry_at = Phase.STARTED, record.attempt, None
     state.in_flight.add(record.step)
     state.retrying.discard(record.step)
     if record.step in state.ready:
@@ -149,9 +157,10 @@ def _started(_plan: Plan, state: RunState, record: r.Started) -> None:
         state.status = "running"
 
 
-def _settle(state: RunState, name: str, phase: Phase) -> StepState:
+def _settle(state: RunState, name: str, phase: Phase, *, began: bool = True) -> StepState:
     """Take a step out of whatever it was doing. Anything settled ends a row of recoveries."""
     step = state.steps[name]
+    step.began = step.began or (began and name in state.in_flight)
     step.phase, step.retry_at = phase, None
     state.in_flight.discard(name)
     state.retrying.discard(name)
@@ -175,9 +184,8 @@ def _succeeded(plan: Plan, state: RunState, record: r.Succeeded) -> None:
 
 def _failed(_plan: Plan, state: RunState, record: r.Failed) -> None:
     final = record.retry_at is None
-    step = _settle(state, record.step, Phase.FAILED if final else Phase.RETRYING)
+    step = _settle(state, record.step, Phase.FAILED if final else Phase.RETRYING, began=record.started)
     step.error = record.error
-    step.began = record.started or step.attempt > 1
     if final:
         state.failures.append(record.step)
         if state.stop in (None, "halt"):
@@ -214,6 +222,7 @@ def _expired(_plan: Plan, state: RunState, record: r.Expired) -> None:
 
 def _rollback_opened(plan: Plan, state: RunState, _record: r.RollbackOpened) -> None:
     state.status = "rolling_back"
+    state.rollbacks += 1
     if state.cause is None:
         state.cause = "failure" if state.stop == "failure" else "undo"
     state.rolled = {entry: failure for entry, failure in state.rolled.items() if failure is None}
@@ -262,18 +271,22 @@ def _recovered(_plan: Plan, state: RunState, _record: r.Recovered) -> None:
 
 
 def _parked(_plan: Plan, state: RunState, record: r.Parked) -> None:
+    if state.status != "stuck":
+        state.parked_in = state.status
     state.status, state.stuck = "stuck", record.reason
 
 
 def _resumed(_plan: Plan, state: RunState, _record: r.Resumed) -> None:
-    state.stuck, state.recoveries = None, 0
-    undoing = state.queue is not None or state.stop == "undo"
-    state.status = "rolling_back" if undoing else "running"
+    state.status, state.stuck, state.recoveries = state.parked_in, None, 0
 
 
 def _retried(plan: Plan, state: RunState, record: r.Retried) -> None:
     fresh = RunState(
-        inputs=state.inputs, version=state.version, shape=state.shape, generation=state.generation + 1
+        inputs=state.inputs,
+        version=state.version,
+        shape=state.shape,
+        generation=state.generation + 1,
+        rollbacks=state.rollbacks,
     )
     for name in RunState.__struct_fields__:
         setattr(state, name, getattr(fresh, name))

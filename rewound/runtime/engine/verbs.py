@@ -48,4 +48,4 @@ def _allowed(state: RunState) -> tuple[str, ...]:
         case "failed":
             return ("undo",) if state.rollback_failures else ("retry",)
         case _:  # stuck
-            return ("retry",) if state.queue is not None or state.cut else ("retry", "undo", "cancel")
+            return ("retry",) if state.parked_in == "rolling_back" else ("retry", "undo", "cancel")
