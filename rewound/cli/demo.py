@@ -38,9 +38,8 @@ def demo(
     Exit code 0: money and stock add up, by the payment service's book and the warehouse's file. 1: they do
     not. 2: the demo could not be played.
     """
-    # Ctrl-C leaves a child's file open for a moment; that must not end in a traceback.
-    temporary = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-    with nullcontext(keep) if keep else temporary as folder:
+    # A child that was told to end may still write for a moment; that must not end in a traceback.
+    with nullcontext(keep) if keep else tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         perform(partial(_play, file, store, orders, Path(folder).absolute()), OrdersError, DemoError)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import anyio
 import typer
 
-from rewound import Cancelled, Completed, Failed, Outcome, RunStuck, Runtime
+from rewound import Cancelled, Completed, Failed, Outcome, Runtime
 from rewound.cli.shared import BAD, CommandError, load_runtime, perform
 
 __all__ = ["cancel", "retry", "undo"]
@@ -71,11 +71,7 @@ async def _here(runtime: Runtime, run_id: str, ask: Ask) -> int:
     async with runtime:
         await ask(runtime)
         run = await runtime.get(run_id)
-        try:
-            outcome = await run.outcome()
-        except RunStuck as stuck:
-            typer.echo(str(stuck))
-            return BAD
+        outcome = await run.outcome()
     typer.echo(f"run {run_id}: {shown_outcome(outcome)}")
     for failure in outcome.rollback_failures:
         typer.echo(f"  {failure.kind} of {failure.step} failed: {failure.error}: {failure.message}")
