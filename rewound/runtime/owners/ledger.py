@@ -71,14 +71,15 @@ class Ledger:
             StorageError: storage cannot be reached.
         """
         self._count += 1
+        moved = state.status != self._status
         appended = await self._storage.append(
             Commit(
                 claim=self.claim,
                 id=f"{self._token}-{self._count}",
                 expected=self._length,
                 records=[encode_record(record) for record in records],
-                status=None if state.status == self._status else state.status,
-                terminal=state.terminal,
+                status=state.status if moved else None,
+                terminal=state.terminal if moved else None,
                 retention=self._settings.retention,
                 retain=bool(state.rollback_failures),
                 due=self._due(due, release=release),
