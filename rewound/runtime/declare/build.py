@@ -121,8 +121,9 @@ class _Types:
 def _class_result(kind: Any) -> Any:
     names = names_for(kind)
     declared = argument_of(kind, root_of(kind), names)
+    owner = next(each for each in kind.__mro__ if "run" in vars(each))
     hints = function_hints(kind.run, f"{label(kind)}.run", names)
-    result = unskipped(hints.get("return", declared))
+    result = unskipped(substitute(hints.get("return", declared), bindings(kind).get(owner, {})))
     if mismatched(result, declared):
         raise DefinitionError(
             f"{label(kind)} is a Step[{text(declared)}], but its run returns {text(result)}."

@@ -80,7 +80,8 @@ def check_value(field: FieldPlan, value: Any) -> Checked:
         kind = text(type(found.value))
         why = f"a {kind} would come back as something else; annotate it as {kind}"
         raise InputError(field.name, {field.name + found.path: why})
-    return Checked(decoded, raw)
+    # the decoded value, not the given one: a mapping and an instance are then stored alike
+    return Checked(decoded, encode(decoded, field.name))
 
 
 def decode_field(field: FieldPlan, raw: bytes) -> Any:

@@ -40,7 +40,7 @@ class StepMeta(DeclaredMeta):
         cls = super().__new__(metacls, cls_name, bases, namespace)
         for name in cls.__struct_fields__:
             if name in RESERVED or name in _METHODS:
-                raise DefinitionError(f"{label(cls)}: {name!r} is reserved; give the input another name.")
+                raise DefinitionError(f"{label(cls)}: {name!r} is reserved; choose another name.")
         return cls
 
 
@@ -179,10 +179,8 @@ def _check_bind(subject: str, kind: Any, name: str, bound: object) -> None:
             f"{subject}: bind names {name!r}, which is not an input of {label(kind)}.{near}"
         )
     if not isinstance(bound, str | StepBase | Value):
-        raise DefinitionError(
-            f"{subject}: bind={{{name!r}: ...}} takes a step, a name or value(...), not {bound!r}; "
-            "write value(...) for a constant."
-        )
+        takes = "takes a step, a name or value(...)"
+        raise DefinitionError(f"{subject}: bind={{{name!r}: ...}} {takes}, not {bound!r}.")
 
 
 def method_of(kind: Any, method: str) -> Any:

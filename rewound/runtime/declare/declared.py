@@ -27,6 +27,7 @@ __all__ = [
     "FieldPlan",
     "FrozenInstanceError",
     "declaration",
+    "defaults_of",
     "fields_of",
     "names_for",
 ]
@@ -104,7 +105,10 @@ class DeclaredMeta(StructMeta):
     def __new__(metacls, cls_name: str, bases: tuple[type, ...], namespace: dict[str, Any], /) -> Any:
         """Create the class, frozen and keyword-only, and remember the names around it."""
         _one_base_with_fields(cls_name, bases)
-        cls = super().__new__(metacls, cls_name, bases, dict(namespace), frozen=True, kw_only=True)
+        try:
+            cls = super().__new__(metacls, cls_name, bases, dict(namespace), frozen=True, kw_only=True)
+        except TypeError as error:  # what msgspec refuses, such as a mutable default
+            raise DefinitionError(f"{cls_name}: {error}") from error
         # msgspec puts its own refusal into every frozen class; this one says what to do
         type.__setattr__(cls, "__setattr__", _refuse_setting)
         type.__setattr__(cls, "__rewound__", Declaration(_caller_names()))
@@ -184,23 +188,21 @@ def fields_of(cls: Any) -> tuple[FieldPlan, ...]:
     kept = declaration(cls)
     if kept.fields is None:
         types = _field_types(cls)
-        missing: Any = msgspec.NODEFAULT
-        defaults = cls.__struct_defaults__
-        padded = (missing,) * (len(cls.__struct_fields__) - len(defaults)) + defaults
+        defaults = defaults_of(cls)
         kept.fields = tuple(
-            _field(cls, name, types[name], default)
-            for name, default in zip(cls.__struct_fields__, padded, strict=True)
+            _field(cls, name, types[name], defaults.get(name, msgspec.NODEFAULT))
+            for name in cls.__struct_fields__
         )
     return kept.fields
 
 
-def optional_fields(cls: Any) -> tuple[str, ...]:
-    """List the inputs that have a default, without reading any annotation."""
+def defaults_of(cls: Any) -> dict[str, Any]:
+    """Map the inputs that have a default to it (or to msgspec's wrapper of its factory)."""
     defaults = cls.__struct_defaults__
     names = cls.__struct_fields__[len(cls.__struct_fields__) - len(defaults) :]
-    return tuple(
-        name for name, default in zip(names, defaults, strict=True) if default is not msgspec.NODEFAULT
-    )
+    return {
+        name: value for name, value in zip(names, defaults, strict=True) if value is not msgspec.NODEFAULT
+    }
 
 
 def shown_fields(instance: Any) -> list[tuple[str, Any]]:

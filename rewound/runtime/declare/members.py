@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from rewound.errors import DefinitionError
+from rewound.runtime.declare.declared import defaults_of
 from rewound.runtime.declare.steps import HandlerDef, HandlerKind, StepBase
 from rewound.runtime.declare.wording import label
 
@@ -85,6 +86,10 @@ def _check_names(members: Members) -> None:
     for name in (*members.fields, *members.steps):
         if name in RESERVED:
             raise DefinitionError(f"{members.label}: {name!r} is reserved; choose another name.")
+    for name, default in defaults_of(members.cls).items():
+        # msgspec has taken it out of the class body
+        if isinstance(default, StepBase | HandlerDef):
+            raise DefinitionError(f"{name!r} is both an input and a step of {members.label}.")
     for name, step in members.steps.items():
         if name in members.fields:
             raise DefinitionError(f"{name!r} is both an input and a step of {members.label}.")

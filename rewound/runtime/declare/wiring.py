@@ -9,7 +9,7 @@ from msgspec import Struct
 from rewound.errors import DefinitionError
 from rewound.runtime.declare.calls import Arg, Call, Made
 from rewound.runtime.declare.classes import UseDef, Value, method_of
-from rewound.runtime.declare.declared import optional_fields
+from rewound.runtime.declare.declared import defaults_of
 from rewound.runtime.declare.graph import ancestors, check_cycles
 from rewound.runtime.declare.members import Members
 from rewound.runtime.declare.plan import HandlerPlan
@@ -99,7 +99,7 @@ def _unknown(members: Members, name: str, subject: str) -> str:
 
 def _bound(members: Members, name: str, definition: UseDef[Any]) -> tuple[Arg, ...]:
     subject = f"{members.label}.{name}"
-    optional = optional_fields(definition.kind)
+    optional = defaults_of(definition.kind)
     args: list[Arg] = []
     for field in getattr(definition.kind, "__struct_fields__", ()):
         bound = definition.bind.get(field)
