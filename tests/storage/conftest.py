@@ -7,7 +7,11 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from tests.servers import redis_binary, redis_server, redis_servers, server_names
+from tests.storage.redis_stores import redis_store
 from tests.storage.stores import MemoryStore, SqliteStore, Store, WrappedStore
+
+__all__ = ["redis_binary", "redis_server", "redis_servers", "store", "virtual_store"]
 
 MakeStore: TypeAlias = Callable[[pytest.FixtureRequest, Path], AbstractAsyncContextManager[Store]]
 
@@ -30,7 +34,7 @@ def wrapped_store(request: pytest.FixtureRequest, folder: Path) -> AbstractAsync
 VIRTUAL: dict[str, MakeStore] = {"memory": memory_store, "wrapped": wrapped_store, "sqlite": sqlite_store}
 """Backends whose clock the tests move."""
 
-REAL: dict[str, MakeStore] = {}
+REAL: dict[str, MakeStore] = dict.fromkeys(server_names(), redis_store)
 """Backends on the clock of their server."""
 
 

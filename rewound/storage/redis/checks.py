@@ -1,0 +1,116 @@
+"""Is a server fit to hold runs? What it says of itself, and what that means."""
+
+import time
+from typing import Any
+
+from msgspec import Struct
+
+from rewound.storage.protocol import Check
+
+__all__ = ["Facts", "examine", "read_facts", "read_settings"]
+
+OLDEST = (6, 2)
+MOST_SKEW = 5.0
+
+
+class Facts(Struct, frozen=True):
+    """What is known of a server.
+
+    Args:
+        info: the fields of `INFO`.
+        settings: of `CONFIG GET`; `None` if the server does not allow to ask.
+        now: its clock.
+    """
+
+    info: dict[str, str]
+    settings: dict[str, str] | None
+    now: float
+
+
+def read_facts(info: bytes, settings: Any, now: float) -> Facts:
+    """Take the replies of `INFO` and `CONFIG GET` apart."""
+    lines = (line.partition(":") for line in info.decode(errors="replace").splitlines())
+    return Facts({name: value for name, _, value in lines if value}, read_settings(settings), now)
+
+
+def read_settings(reply: Any) -> dict[str, str] | None:
+    """Read `CONFIG GET`: a flat list, or an error."""
+    if not isinstance(reply, list):
+        return None
+    words = [word.decode() for word in reply]
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+def examine(facts: Facts, local: float | None = None) -> list[Check]:
+    """Return a finding on everything that matters.
+
+    Args:
+        facts: of the server.
+        local: this machine's clock; by default read now.
+    """
+    here = time.time() if local is None else local
+    return [_version(facts), _role(facts), _memory(facts), _persistence(facts), _clock(facts, here)]
+
+
+def _version(facts: Facts) -> Check:
+    name = "Valkey" if "valkey_version" in facts.info else "Redis"
+    text = facts.info.get("redis_version", "0")
+    numbers = tuple(int(part) for part in text.split(".")[:2] if part.isdigit())
+    if numbers < OLDEST:
+        return Check("version", "fail", f"{name} {text} is too old; use Redis 6.2 or newer, or Valkey")
+    return Check("version", "ok", f"{name} {facts.info.get('valkey_version', text)}")
+
+
+def _role(facts: Facts) -> Check:
+    role = facts.info.get("role", "master")
+    if role != "master":
+        return Check("role", "fail", "the server is a read-only replica; use the URL of its primary")
+    return Check("role", "ok", "the server is a primary")
+
+
+def _memory(facts: Facts) -> Check:
+    """Any eviction can take a lease, whose early end lets two nodes work on one run."""
+    policy = facts.info.get("maxmemory_policy", "")
+    if policy == "noeviction":
+        return Check("memory", "ok", "maxmemory-policy is noeviction")
+    if not policy:
+        return Check("memory", "warn", "maxmemory-policy could not be read; make sure that it is noeviction")
+    return Check(
+        "memory",
+        "fail",
+        f"maxmemory-policy is {policy}, so the server may evict runs or leases; "
+        "set maxmemory-policy to noeviction",
+    )
+
+
+def _persistence(facts: Facts) -> Check:
+    settings, log = facts.settings, facts.info.get("aof_enabled") == "1"
+    if log and settings is not None and settings.get("appendfsync") == "always":
+        return Check("persistence", "ok", "every write is on disk before it is answered (appendfsync always)")
+    if log and settings is not None and settings.get("appendfsync") == "no":
+        return _risk("appendfsync is no: a crash of the machine loses up to half a minute of writes")
+    if log and settings is not None:
+        return Check("persistence", "ok", "an append-only file; a crash of the machine loses up to a second")
+    if log:
+        return _risk("an append-only file, whose appendfsync could not be read: CONFIG is not allowed")
+    if settings is None:
+        return _risk("there is no append-only file, and whether snapshots are made could not be read")
+    if settings.get("save"):
+        return _risk("there are only snapshots: a restart loses all writes since the last one")
+    return _risk("there is no persistence: a restart loses every run, live ones included")
+
+
+def _risk(message: str) -> Check:
+    return Check("persistence", "warn", f"{message}; set appendonly yes and appendfsync everysec or always")
+
+
+def _clock(facts: Facts, here: float) -> Check:
+    skew = facts.now - here
+    if abs(skew) > MOST_SKEW:
+        return Check(
+            "clock",
+            "warn",
+            f"the server's clock is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} this machine's: "
+            "runs are not harmed, but times in lists and alarms follow the server",
+        )
+    return Check("clock", "ok", "the server's clock agrees with this machine's")

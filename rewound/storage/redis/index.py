@@ -1,0 +1,138 @@
+"""The index: which runs there are, and which of them need somebody.
+
+Index and runs live in different slots, so order decides. Every entry is written before the write to the
+run that needs it and removed after the one that ends the need: a crash in between leaves a stale entry,
+which the sweep drops on sight, and never a missing one. Three rules make that hold:
+
+1.  An entry that needs an owner's look (owner, wake, timer) is named after the one write that needs it,
+    so its removal cannot hit an entry that another write counts on.
+2.  A stale entry may be one whose run is about to be written. It is dropped only when it is older than
+    `KEPT` seconds, and a run refuses a write that is more than `PROMPT` seconds later than its entry.
+3.  On one server both leave in one batch, in order. On a cluster the entries are awaited first.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, Self
+
+from rewound.storage.redis.keys import Keys
+from rewound.storage.redis.scripts import SCRIPTS
+from rewound.storage.redis.wire import Wire
+
+__all__ = ["KEPT", "Changes", "Index", "ServerClock"]
+
+KEPT = 60.0
+PROMPT = 15.0
+SENT_KEPT = 86_400 * 7
+
+
+class ServerClock:
+    """The server's time, as well as this process knows it."""
+
+    def __init__(self) -> None:
+        self._offset = 0.0
+
+    def set(self, now: bytes | float) -> float:
+        """Take over what the server just said; return it."""
+        seconds = float(now)
+        self._offset = seconds - time.monotonic()
+        return seconds
+
+    def now(self) -> float:
+        """Return unix seconds."""
+        return time.monotonic() + self._offset
+
+
+class Changes:
+    """Changes of the index that happen together: see lua/index.lua."""
+
+    def __init__(self) -> None:
+        self._keys: dict[bytes, bytes] = {}
+        self._words: list[bytes | str] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._words)
+
+    def add(self, key: bytes, member: str, score: float | None = None) -> Self:
+        """Set an entry's score; `None` is the server's time."""
+        return self._do(key, b"add", score, member)
+
+    def new(self, key: bytes, member: str, score: float | None = None) -> Self:
+        """Set an entry's score, if there is no such entry."""
+        return self._do(key, b"new", score, member)
+
+    def remove(self, key: bytes, member: str) -> Self:
+        """Remove an entry."""
+        return self._do(key, b"rem", None, member)
+
+    def drop(self, key: bytes, member: str, score: float) -> Self:
+        """Remove an entry unless its score has changed."""
+        return self._do(key, b"drop", score, member)
+
+    def suspect(self, key: bytes, member: str, score: float) -> Self:
+        """Drop an entry and let it come up once more, marked, when it is certainly stale."""
+        return self._do(key, b"suspect", score, member)
+
+    def note(self, key: bytes, text: str) -> Self:
+        """Keep a text for a week."""
+        return self._do(key, b"set", SENT_KEPT, text)
+
+    def keep(self, key: bytes, seconds: float) -> Self:
+        """Let a text live for so many seconds from now on."""
+        return self._do(key, b"ttl", int(seconds), "")
+
+    def packed(self) -> bytes:
+        """Pack the call."""
+        return SCRIPTS["index"].spell(tuple(self._keys), *self._words)
+
+    def _do(self, key: bytes, what: bytes, number: float | None, member: str) -> Self:
+        position = self._keys.setdefault(key, b"%d" % (len(self._keys) + 1))
+        self._words += (position, what, "" if number is None else repr(number), member)
+        return self
+
+
+class Index:
+    """Writes the index, alone or around a write to a run."""
+
+    def __init__(self, wire: Wire, keys: Keys, clock: ServerClock) -> None:
+        self._wire = wire
+        self._tag = keys.index_tag
+        self._clock = clock
+
+    async def change(self, changes: Changes) -> list[int]:
+        """Carry changes out; return what each did."""
+        now, results = await self._wire.send(self._tag, changes.packed())
+        self._clock.set(now)
+        return list(results)
+
+    def change_later(self, changes: Changes) -> None:
+        """Send changes with the next batch. If they get lost, an entry is stale."""
+        if changes:
+            self._wire.forget(self._tag, changes.packed())
+
+    async def write(self, before: Changes, tag: bytes, pack: Callable[[str], bytes], weight: int = 1) -> Any:
+        """Write entries, then a run.
+
+        Args:
+            before: the entries that the run's write needs; without any it has no deadline.
+            tag: the run's.
+            pack: returns the run's write for a deadline, by the server's clock.
+            weight: records that it writes.
+        """
+        if not before:
+            return await self._wire.send(tag, pack(""), weight)
+        while True:
+            deadline = f"{self._clock.now() + PROMPT:.6f}"
+            reply = await self._write_once(before.packed(), tag, pack(deadline), weight)
+            if not (isinstance(reply, list) and reply and reply[0] == b"late"):
+                return reply
+            self._clock.set(reply[1])
+
+    async def _write_once(self, before: bytes, tag: bytes, packed: bytes, weight: int) -> Any:
+        entries = self._wire.send(self._tag, before)
+        if not self._wire.ordered:
+            await entries
+            return await self._wire.send(tag, packed, weight)
+        _, reply = await asyncio.gather(entries, self._wire.send(tag, packed, weight))
+        return reply

@@ -1,0 +1,31 @@
+-- index: KEYS sorted sets and texts of the index. ARGV of each operation: position of its key, its name,
+-- a number ('' is the server's time), a member or text.
+-- Returns {time, what each operation returned}. Stands without common.lua: it is sent as a whole.
+--
+-- add: set the score. new: set it if the member is absent. rem: remove. drop: remove if the score is
+-- still this one. suspect: as drop, but the entry comes up once more after a while, its name marked with
+-- a '~'. set: a text that lives for so many seconds. ttl: let a text live for so many seconds more.
+local t = redis.call('TIME')
+local now = t[1] .. '.' .. string.format('%06d', tonumber(t[2]))
+local results = {}
+for i = 1, #ARGV, 4 do
+  local key, what, member = KEYS[tonumber(ARGV[i])], ARGV[i + 1], ARGV[i + 3]
+  local number = ARGV[i + 2] ~= '' and ARGV[i + 2] or now
+  local result = 0
+  if what == 'add' then
+    result = redis.call('ZADD', key, number, member)
+  elseif what == 'new' then
+    result = redis.call('ZADD', key, 'NX', number, member)
+  elseif what == 'rem' then
+    result = redis.call('ZREM', key, member)
+  elseif what == 'set' then
+    redis.call('SET', key, member, 'EX', number)
+  elseif what == 'ttl' then
+    result = redis.call('EXPIRE', key, number)
+  elseif tonumber(redis.call('ZSCORE', key, member) or '') == tonumber(number) then
+    result = redis.call('ZREM', key, member)
+    if what == 'suspect' then redis.call('ZADD', key, tonumber(now) + 60, member .. '~') end
+  end
+  results[#results + 1] = result
+end
+return {now, results}
