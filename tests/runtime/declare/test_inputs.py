@@ -12,7 +12,8 @@ from attrs import define
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
+from typing_extensions import TypeAliasType
 
 from rewound import InputError, Reactor, Redact, plan_of, step
 from rewound.runtime.declare import decode_inputs, load_inputs, redacted_inputs
@@ -137,6 +138,27 @@ def test_paths_in_every_kind_of_value() -> None:
         "either.count": "Expected `int`, got `str`",
         "keys": "Expected `int`, got `str`",
     }
+
+
+class _Picky(BaseModel):
+    name: str
+
+    @field_validator("name")
+    @classmethod
+    def known(cls, name: str) -> str:
+        return {"Ada": name}[name]
+
+
+def test_models_that_fail_otherwise() -> None:
+    """Whatever a model's own validators raise is an invalid input."""
+
+    class Greet(Reactor[None]):
+        who: _Picky
+
+        @step
+        async def go(self) -> None: ...
+
+    assert refused(Greet, {"who": {"name": "Bob"}}) == {"who": "KeyError: 'Bob'"}
 
 
 def test_models_check_themselves() -> None:
@@ -331,10 +353,23 @@ def test_repr_is_redacted() -> None:
     assert repr(_Many(point=_Point(1)))[:30] == "_Many(point=_Point(x=1, y=0), "
 
 
+Password = TypeAliasType("Password", Secret)
+
+
 def test_secret_keys_and_instances() -> None:
-    """Keys of a mapping may be secret; `Redact()` is as good as `Redact`."""
+    """Keys of a mapping may be secret, and named aliases; `Redact()` is as good as `Redact`."""
+    assert masked(["k"], list[Password]) == ["[redacted]"]
     assert masked({"k": 1}, dict[Secret, int]) == {"[redacted]": 1}
     assert masked("k", Annotated[str, Redact()]) == "[redacted]"
+
+
+def test_unreadable_annotations_hide_everything() -> None:
+    """Of a value whose annotations cannot be read nobody knows what is secret, so all of it is (A3)."""
+
+    class Odd(Struct):
+        plain: "Missing"  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
+
+    assert masked(Odd(1), Any) == {"plain": "[redacted]"}
 
 
 def test_whatever_has_no_json_form_is_shown_by_repr() -> None:

@@ -121,6 +121,19 @@ def test_types_survive_storage(annotation: Any, value: Any) -> None:
     assert type(result) is type(value)
 
 
+class _Tree(Struct):
+    value: Any
+    branches: list["_Tree"]
+
+
+def test_types_that_contain_themselves() -> None:
+    """A struct may contain itself; losses are found in its depths, too."""
+    tree = _Tree(1, [_Tree([2], [])])
+    assert back(_Tree, tree) == tree
+    with pytest.raises(EncodeError, match=r"result\.branches\[0\]\.value is a Decimal"):
+        back(_Tree, _Tree(1, [_Tree(Decimal(1), [])]))
+
+
 def test_nan_survives() -> None:
     """NaN comes back as NaN (lesson 37)."""
     assert math.isnan(back(float, math.nan))

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Generic, Literal, NewType, Protocol, TypedDic
 import pytest
 from attrs import define
 from msgspec import Meta, Struct
+from typing_extensions import TypeAliasType
 
 from rewound import DefinitionError, Reactor, Skipped, plan_of, step
 from rewound.runtime.declare.mismatch import mismatched, text, unskipped
@@ -358,6 +359,7 @@ class _Box(Struct, Generic[T]):
 class _Plain: ...
 
 
+_Amount = TypeAliasType("_Amount", int)
 _Id = NewType("_Id", int)
 
 
@@ -375,6 +377,7 @@ _Id = NewType("_Id", int)
         (Any, str, False),
         (str, object, False),
         (_Id, str, True),
+        (_Amount, str, True),
         (_Id, int, False),
         (Annotated[int, Meta(gt=0)], int, False),
         (Literal["a", "b"], str, False),
@@ -435,6 +438,7 @@ def test_skipped_is_looked_through(annotation: Any, plain: Any) -> None:
         (_Base, "_Base"),
         (_Box[int], "_Box[int]"),
         (_Id, "int"),
+        (_Amount, "int"),
         (T, "T"),
         (list, "list"),
         ("word", "word"),
