@@ -55,10 +55,12 @@ async def _read(store: str, status: str | None, reactor: str | None, limit: int)
 
 
 def _table(found: list[RunSummary]) -> Table:
-    table = Table("run", "reactor", "status", "key", "created", "updated")
+    table = Table(box=None, pad_edge=False)
+    table.add_column("run", no_wrap=True, overflow="ignore", min_width=32)  # to copy: never cut short
+    for name in ("status", "updated", "reactor", "key"):
+        table.add_column(name, overflow="fold")
     for run in found:
-        times = (shown_time(run.created), shown_time(run.updated))
-        table.add_row(run.run_id, run.reactor, run.status, run.key or "", *times)
+        table.add_row(run.run_id, run.status, shown_time(run.updated), run.reactor, run.key or "")
     return table
 
 

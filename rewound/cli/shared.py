@@ -1,5 +1,6 @@
 """What the commands share: options, running async code, errors as one line and an exit code."""
 
+import logging
 import sys
 from collections.abc import Awaitable, Callable
 from importlib import import_module
@@ -16,6 +17,7 @@ __all__ = ["BAD", "NOT_DONE", "AsJson", "CommandError", "Store", "load_module", 
 
 BAD: Final = 1  # done, and the answer is bad
 NOT_DONE: Final = 2
+_QUIET: Final = logging.NullHandler()
 
 Store = Annotated[
     str, typer.Option(envvar="REWOUND_STORE", help="URL of the storage.", metavar="URL", show_envvar=True)
@@ -37,6 +39,8 @@ def perform(work: Callable[[], Awaitable[int]], *expected: type[Exception]) -> N
     Raises:
         typer.Exit: always; code 2 after an exception that was told.
     """
+    # A command says by itself what matters; without a handler `logging` would print warnings in between.
+    logging.getLogger("rewound").addHandler(_QUIET)
     told: tuple[type[Exception], ...] = (RewoundError, CommandError, *expected)
     try:
         code = anyio.run(work)

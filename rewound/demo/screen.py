@@ -68,7 +68,7 @@ class Screen:
         self._console.print(table_of(report))
         for finding in report.findings:
             mark = "[green]yes[/]" if finding.holds else "[bold red]NO [/]"
-            self._console.print(f"{mark}  {finding.name}: {finding.figures}", highlight=False)
+            self._console.print(f"{mark}  {finding.name}: {finding.figures}", highlight=False, soft_wrap=True)
 
 
 def table_of(report: Report) -> Table:

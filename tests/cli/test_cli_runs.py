@@ -34,7 +34,7 @@ def test_runs_are_listed_newest_first(rewound: Rewound, stored: list[str]) -> No
     result = rewound("runs", *STORE)
     assert result.exit_code == 0
     rows = [line for line in result.stdout.splitlines() if "order-" in line]
-    assert [row.split()[1] for row in rows] == stored[::-1]
+    assert [row.split()[0] for row in rows] == stored[::-1]
     assert all(word in rows[0] for word in ("Order", "failed", "order-gold"))
 
 
