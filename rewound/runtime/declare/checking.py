@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 import msgspec
 
 from rewound.errors import EncodeError, InputError
-from rewound.runtime.declare.codec import decode_any, encode, load_model
+from rewound.runtime.declare.codec import ModelError, decode_any, encode, load_model
 from rewound.runtime.declare.declared import FieldPlan
 from rewound.runtime.declare.losses import hints_of, lost
 from rewound.runtime.declare.mismatch import arms, text
@@ -119,6 +119,8 @@ def _explain(raw: Any, annotation: Any, path: str) -> dict[str, str]:
         for name, part, kind in _inside(raw, annotation):
             where = f"{path}.{name}"
             inner |= {where: "required"} if part is msgspec.UNSET else _explain(part, kind, where)
+        if isinstance(error.__cause__, ModelError):
+            inner = {f"{path}{place}.{where}": why for where, why in error.__cause__.faults.items()}
         return inner or {path + place: message}
     return {}
 

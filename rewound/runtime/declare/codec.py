@@ -15,11 +15,19 @@ from rewound.errors import DefinitionError, EncodeError, PayloadError
 from rewound.runtime.declare.losses import Offence, offence
 from rewound.runtime.declare.mismatch import text
 
-__all__ = ["OutputError", "decode_any", "decoder_of", "encode", "is_loose", "load_model"]
+__all__ = ["ModelError", "OutputError", "decode_any", "decoder_of", "encode", "is_loose", "load_model"]
 
 
 class OutputError(PayloadError):
     """A step returned what its return annotation does not allow (it started, so it is compensated)."""
+
+
+class ModelError(ValueError):
+    """A model does not admit the data; `.faults` maps a dotted path inside it to a message."""
+
+    def __init__(self, faults: dict[str, str]) -> None:
+        self.faults = faults
+        super().__init__("; ".join(f"{path}: {message}" for path, message in faults.items()))
 
 
 def _dump(value: Any) -> Any:
@@ -32,7 +40,17 @@ def _dump(value: Any) -> Any:
 def load_model(kind: Any, raw: Any) -> Any:
     """Make a model from plain data, as a msgspec `dec_hook`."""
     # only `object` and models get here: anything else was refused when the plan was made
-    return raw if kind is object else kind.model_validate(raw)
+    if kind is object:
+        return raw
+    try:
+        return kind.model_validate(raw)
+    except ValueError as error:
+        if not hasattr(error, "errors"):
+            raise
+        # pydantic's own text quotes the values, secret ones too; it must not be the cause either
+        listed: Any = error
+        faults = {".".join(map(str, each["loc"])): each["msg"] for each in listed.errors(include_input=False)}
+    raise ModelError(faults)
 
 
 decode_any = msgspec.msgpack.Decoder().decode

@@ -111,6 +111,7 @@ WHEN = datetime(2026, 11, 1, 12, 30, 15, 123456, tzinfo=timezone(timedelta(hours
         (Any, {"a": [1, 1.5, None, True, "x", b"y", WHEN]}),
         (object, [{1: 2}]),
         (dict[str, Any], {"a": {"b": [WHEN]}}),
+        (dict[str, object], {"a": [1]}),
         (Any | None, [1]),
     ],
 )
