@@ -169,10 +169,10 @@ def _commit(tables: Tables, entry: Entry, commit: Commit, now: float) -> Appende
     entry.length += len(commit.records)
     if commit.status is not None:
         entry.status = commit.status
+    retained = commit.retain or (entry.retained and commit.terminal is None)
     if commit.terminal is not None:
-        entry.terminal, entry.retained = commit.terminal, commit.terminal and commit.retain
-    elif commit.retain:
-        entry.retained = entry.terminal
+        entry.terminal = commit.terminal
+    entry.retained = entry.terminal and retained
     for answer in commit.answers:
         sender = tables.take_mail(entry.run_id, answer.mail_id)
         if sender is not None:

@@ -15,9 +15,6 @@ class Ordered(Generic[K]):
     def __init__(self) -> None:
         self._keys: list[K] = []
 
-    def __len__(self) -> int:
-        return len(self._keys)
-
     def add(self, key: K) -> None:
         """Add a key that is not there."""
         insort(self._keys, key)

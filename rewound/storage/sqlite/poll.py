@@ -2,6 +2,7 @@
 
 import sqlite3
 import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -21,10 +22,11 @@ class Poll:
 
     Args:
         hub: knows which nodes are subscribed here.
+        clock: returns monotonic seconds; the machine's by default.
     """
 
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
+    def __init__(self, hub: Hub, clock: Callable[[], float] = time.monotonic) -> None:
+        self._hub, self._clock = hub, clock
         self._last = 0
         self._version = -1
         self._looked = 0.0
@@ -34,22 +36,22 @@ class Poll:
     @property
     def timeout(self) -> float | None:
         """For how long the thread may wait for other work: for ever while nobody is subscribed."""
-        return max(0.0, self._looked + EVERY - time.monotonic()) if self._running else None
+        return max(0.0, self._looked + EVERY - self._clock()) if self._running else None
 
     def start(self, tables: SqliteTables) -> None:
         """Look from now on; what was sent before the first subscription is skipped."""
         if not self._running:
             [(self._last,)] = tables.connection.execute("SELECT coalesce(max(seq), 0) FROM notices")
-            self._looked, self._missed, self._running = time.monotonic(), False, True
+            self._looked, self._missed, self._running = self._clock(), False, True
 
     def look(self, connection: sqlite3.Connection) -> list[tuple[str, Notice]]:
         """Return what came since the last look, and a reset for everybody after a gap."""
         nodes = self._hub.nodes
         self._running = self._running and bool(nodes)
-        if not self._running or time.monotonic() < self._looked + EVERY:
+        if not self._running or self._clock() < self._looked + EVERY:
             return []
-        self._missed = self._missed or time.monotonic() > self._looked + NOTICE_KEPT / 2
-        self._looked = time.monotonic()
+        self._missed = self._missed or self._clock() > self._looked + NOTICE_KEPT / 2
+        self._looked = self._clock()
         try:
             rows = self._new_rows(connection, nodes)
         except sqlite3.Error:

@@ -83,9 +83,7 @@ class Runs:
             self._know(entry)
 
     def entry(self, run_id: str) -> Entry | None:
-        """Return a run."""
-        if run_id not in self._entries:
-            self.preload([run_id])
+        """Return a run that was preloaded or found."""
         return self._entries[run_id]
 
     def add(self, entry: Entry, records: Sequence[bytes]) -> None:

@@ -67,13 +67,15 @@ def connect(path: Path, synchronous: str) -> sqlite3.Connection:
     """Open the file in write-ahead mode, without waiting for locks: who calls knows for how long.
 
     Raises:
-        StorageConfigError: SQLite is too old.
+        StorageConfigError: SQLite is too old, or the file is another program's or a newer Rewound's: it
+            is left as it is.
     """
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         needed = ".".join(map(str, OLDEST_SQLITE))
         raise StorageConfigError(f"SQLite {sqlite3.sqlite_version} is too old: {needed} or newer is needed")
     connection = sqlite3.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False)
     try:
+        _refuse_foreign(connection, path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {synchronous}")
     except BaseException:
@@ -82,15 +84,10 @@ def connect(path: Path, synchronous: str) -> sqlite3.Connection:
     return connection
 
 
-def prepare(connection: sqlite3.Connection, path: Path) -> str:
-    """Bring the schema up to date, in one transaction; return the file's identity.
-
-    Raises:
-        StorageConfigError: the file is another program's, or a newer Rewound's.
-    """
+def prepare(connection: sqlite3.Connection) -> str:
+    """Bring the schema up to date, in one transaction; return the file's identity."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        _refuse_foreign(connection, path)
         _migrate(connection)
         [(identity,)] = connection.execute("SELECT value FROM meta WHERE name = 'identity'")
     except BaseException:

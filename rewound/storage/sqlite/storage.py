@@ -111,7 +111,7 @@ class SqliteStorage:
     def _prepare(self) -> tuple[sqlite3.Connection, str]:
         connection = connect(self._path, self._synchronous)
         try:
-            return connection, prepare(connection, self._path)
+            return connection, prepare(connection)
         except BaseException:
             connection.close()
             raise

@@ -58,6 +58,7 @@ class Worker:
         self._queue: SimpleQueue[Job[Any] | None] = SimpleQueue()
         self._urgent: deque[Job[Any]] = deque()
         self._waiting: deque[Job[Any]] = deque()
+        self._thread: Thread | None = None
         self._stopping = False
         self._open = False
 
@@ -86,8 +87,9 @@ class Worker:
         """Finish what is queued, close the connection and end the thread, also if cancelled."""
         self._open = False
         self._queue.put(None)
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(self._thread.join)
+        if self._thread is not None:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._thread.join)
 
     def _hand_over(self, jobs: list[Job[Any]], notices: list[tuple[str, Notice]]) -> None:
         for job in jobs:

@@ -72,6 +72,15 @@ async def test_two_creators_at_once_have_one_run(store: Store) -> None:
     assert {one.head.commit for one in made} == {next(one for one in made if one.created).head.commit}
 
 
+async def test_many_runs_are_created_at_once(store: Store) -> None:
+    """Creations that travel together make one run each."""
+    async with anyio.create_task_group() as group:
+        for number in range(20):
+            group.start_soon(store.storage.create, new_run(f"r{number}", records=number), None)
+    lengths = [(await head_of(store.storage, f"r{number}")).length for number in range(20)]
+    assert lengths == list(range(20))
+
+
 async def test_run_created_for_nobody_is_unowned(store: Store) -> None:
     """`create` without a node claims nothing."""
     made = await store.storage.create(new_run(), None)

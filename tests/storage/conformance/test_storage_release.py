@@ -178,6 +178,23 @@ async def test_retained_run_stays_retained_through_claims(store: Store) -> None:
     assert (head.retained, head.expires) == (True, None)
 
 
+async def test_ended_run_can_be_retained_later(store: Store) -> None:
+    """An append that leaves the end as it is may retain the run."""
+    await ended(store.storage)
+    claim = await store.storage.claim(await head_of(store.storage), "a", "n2")
+    assert claim is not None
+    await store.storage.append(Commit(claim, "c9", 2, [b"x"], retain=True, release=True))
+    head = await head_of(store.storage)
+    assert (head.retained, head.expires) == (True, None)
+
+
+async def test_live_run_is_not_retained(store: Store) -> None:
+    """`retain` without an end means nothing."""
+    claim = await owned(store.storage)
+    await store.storage.append(Commit(claim, "c1", 1, retain=True))
+    assert (await head_of(store.storage)).retained is False
+
+
 async def test_run_that_ends_well_at_last_is_not_retained(store: Store) -> None:
     """A new end says anew whether the run is retained."""
     await ended(store.storage, retain=True)
