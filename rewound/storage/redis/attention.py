@@ -17,7 +17,6 @@ from rewound.storage.sweeping import read_cursor, write_cursor
 __all__ = ["Sweeper"]
 
 Reason = Literal["dead", "wake", "alarm"]
-Place = tuple[Reason, str, str, str]
 
 
 class Found(Struct, frozen=True):
@@ -33,15 +32,17 @@ class Found(Struct, frozen=True):
         """The run it points to."""
         return split_entry(self.name)[0]
 
-    def is_true(self, stored: Stored | None) -> bool:
+    def fits(self, stored: Stored) -> bool:
         """Tell whether the run agrees with the entry."""
-        if stored is None:
-            return False
         if self.reason == "dead":
             return stored.head.node == self.node
         if self.reason == "wake":
             return stored.woken or stored.head.mail > 0
         return stored.head.due is not None and stored.alarm == split_entry(self.name)[1]
+
+    def concerns(self, node: str, stored: Stored) -> bool:
+        """Tell whether it is for this node to look: another live owner looks after his own."""
+        return self.reason == "dead" or stored.head.node in (None, node)
 
 
 class Sweeper:
@@ -59,36 +60,32 @@ class Sweeper:
         """Find runs of these reactors that need an owner or a nudge, in bounded pages."""
         found, now = await self._look(cursor, limit)
         heads = await read_heads(self._wire, self._keys, {entry.run_id for entry in found})
-        self._drop_stale([entry for entry in found if not entry.is_true(heads.get(entry.run_id))], now)
         wanted: dict[str, Found] = {}
         unknown: dict[str, str] = {}
+        stale: list[Found] = []
         for entry in found:
             stored = heads.get(entry.run_id)
-            if not entry.is_true(stored) or stored is None:
-                continue
-            if entry.reason != "dead" and stored.head.node not in (None, node):
-                continue
-            if stored.head.reactor in reactors:
-                wanted.setdefault(entry.run_id, entry)
-            else:
-                unknown[entry.run_id] = stored.head.reactor
+            if stored is None or not entry.fits(stored):
+                stale.append(entry)
+            elif entry.concerns(node, stored):
+                known = stored.head.reactor in reactors
+                wanted.setdefault(entry.run_id, entry) if known else unknown.update({entry.run_id: ""})
+        self._drop(stale, now)
         lost = await self._defer([entry for entry in wanted.values() if entry.reason == "alarm"], lease)
-        needs = [
-            Need(heads[run_id].head, entry.reason) for run_id, entry in wanted.items() if run_id not in lost
-        ]
-        full = len(found) == limit
-        return Attention(needs, dict(Counter(unknown.values())), _cursor(found[-1]) if full else None)
+        needs = [Need(heads[run].head, entry.reason) for run, entry in wanted.items() if run not in lost]
+        reactors_left = Counter(heads[run].head.reactor for run in unknown)
+        return Attention(needs, dict(reactors_left), _cursor(found[-1]) if len(found) == limit else None)
 
     async def _look(self, cursor: str | None, limit: int) -> tuple[list[Found], float]:
         keys = self._keys
-        place = ("dead", "", "", "") if cursor is None else read_cursor(cursor, Place)
+        place = ("dead", "", "", "") if cursor is None else read_cursor(cursor, tuple[Reason, str, str, str])
         words = (keys.leases, keys.owners, str(limit), *place)
         call = SCRIPTS["sweep"].call((keys.nodes, keys.wake, keys.timer), *words)
         now, *rows = await self._wire.send(keys.index_tag, call)
         found = [Found(*(word.decode() for word in row)) for row in rows]
         return found, self._clock.set(now)
 
-    def _drop_stale(self, entries: list[Found], now: float) -> None:
+    def _drop(self, entries: list[Found], now: float) -> None:
         """Drop what the runs do not confirm, unless a write that does may still be on its way."""
         keys, changes = self._keys, Changes()
         for entry in entries:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from redis.exceptions import AuthenticationError, RedisError, ResponseError
+from redis.exceptions import AuthenticationError, ResponseError
 
 from rewound.errors import StorageConfigError, StorageError
 from rewound.storage.protocol import Check, Notice
@@ -73,7 +73,8 @@ class Backend:
                     raise StorageConfigError(f"Redis at {label} refuses this client: {error}") from error
                 if loop.time() > deadline:
                     raise StorageError(
-                        f"Redis at {label} could not be reached for {patience:g} s ({error}); check that it runs"
+                        f"Redis at {label} could not be reached for {patience:g} s ({error}); "
+                        "check that it runs"
                     ) from error
             else:
                 return
@@ -100,19 +101,21 @@ class Backend:
 
     async def _facts(self, *, ask_settings: bool) -> list[Facts]:
         places = range(self.wire.places())
-        return list(await asyncio.gather(*(self._facts_of(place, ask_settings) for place in places)))
+        return list(
+            await asyncio.gather(*(self._facts_of(place, ask_settings=ask_settings) for place in places))
+        )
 
-    async def _facts_of(self, place: int, ask_settings: bool) -> Facts:
+    async def _facts_of(self, place: int, *, ask_settings: bool) -> Facts:
         info = await self.wire.send_to(place, pack((b"INFO",)))
         seconds, micros = await self.wire.send_to(place, pack((b"TIME",)))
-        settings: list[Any] | None = None
+        settings: list[bytes] | None = None
         if ask_settings:
             settings = await self._settings_of(place)
         return read_facts(info, settings, int(seconds) + int(micros) / 1e6)
 
-    async def _settings_of(self, place: int) -> list[Any] | None:
+    async def _settings_of(self, place: int) -> list[bytes] | None:
         """Ask for settings one by one, as Redis 6 wants it; managed servers may refuse."""
-        found: list[Any] = []
+        found: list[bytes] = []
         try:
             for name in ("save", "appendfsync"):
                 found += await self.wire.send_to(place, pack(("CONFIG", "GET", name)))
@@ -131,11 +134,7 @@ class Backend:
         return listener
 
 
-def _is_final(error: BaseException) -> bool:
-    if isinstance(error, AuthenticationError):
-        return True
-    return (
-        isinstance(error, ResponseError)
-        and isinstance(error, RedisError)
-        and remedy_for(error) is Remedy.REFUSE
+def _is_final(error: Exception) -> bool:
+    return isinstance(error, AuthenticationError) or (
+        isinstance(error, ResponseError) and remedy_for(error) is Remedy.REFUSE
     )

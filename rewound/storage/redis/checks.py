@@ -1,13 +1,12 @@
 """Is a server fit to hold runs? What it says of itself, and what that means."""
 
 import time
-from typing import Any
 
 from msgspec import Struct
 
 from rewound.storage.protocol import Check
 
-__all__ = ["Facts", "examine", "read_facts", "read_settings"]
+__all__ = ["Facts", "examine", "read_facts"]
 
 OLDEST = (6, 2)
 MOST_SKEW = 5.0
@@ -27,18 +26,14 @@ class Facts(Struct, frozen=True):
     now: float
 
 
-def read_facts(info: bytes, settings: Any, now: float) -> Facts:
-    """Take the replies of `INFO` and `CONFIG GET` apart."""
+def read_facts(info: bytes, settings: list[bytes] | None, now: float) -> Facts:
+    """Take the replies of `INFO` and `CONFIG GET` (a flat list) apart."""
     lines = (line.partition(":") for line in info.decode(errors="replace").splitlines())
-    return Facts({name: value for name, _, value in lines if value}, read_settings(settings), now)
-
-
-def read_settings(reply: Any) -> dict[str, str] | None:
-    """Read `CONFIG GET`: a flat list, or an error."""
-    if not isinstance(reply, list):
-        return None
-    words = [word.decode() for word in reply]
-    return dict(zip(words[::2], words[1::2], strict=True))
+    known = {name: value for name, _, value in lines if value}
+    if settings is None:
+        return Facts(known, None, now)
+    words = [word.decode() for word in settings]
+    return Facts(known, dict(zip(words[::2], words[1::2], strict=True)), now)
 
 
 def examine(facts: Facts, local: float | None = None) -> list[Check]:
@@ -84,20 +79,23 @@ def _memory(facts: Facts) -> Check:
 
 
 def _persistence(facts: Facts) -> Check:
-    settings, log = facts.settings, facts.info.get("aof_enabled") == "1"
-    if log and settings is not None and settings.get("appendfsync") == "always":
-        return Check("persistence", "ok", "every write is on disk before it is answered (appendfsync always)")
-    if log and settings is not None and settings.get("appendfsync") == "no":
-        return _risk("appendfsync is no: a crash of the machine loses up to half a minute of writes")
-    if log and settings is not None:
-        return Check("persistence", "ok", "an append-only file; a crash of the machine loses up to a second")
-    if log:
-        return _risk("an append-only file, whose appendfsync could not be read: CONFIG is not allowed")
-    if settings is None:
+    if facts.info.get("aof_enabled") == "1":
+        return _appending(None if facts.settings is None else facts.settings.get("appendfsync"))
+    if facts.settings is None:
         return _risk("there is no append-only file, and whether snapshots are made could not be read")
-    if settings.get("save"):
+    if facts.settings.get("save"):
         return _risk("there are only snapshots: a restart loses all writes since the last one")
     return _risk("there is no persistence: a restart loses every run, live ones included")
+
+
+def _appending(fsync: str | None) -> Check:
+    if fsync == "always":
+        return Check("persistence", "ok", "every write is on disk before it is answered (appendfsync always)")
+    if fsync == "everysec":
+        return Check("persistence", "ok", "an append-only file; a crash of the machine loses up to a second")
+    if fsync is None:
+        return _risk("there is an append-only file, but appendfsync could not be read")
+    return _risk(f"appendfsync is {fsync}: a crash of the machine loses up to half a minute of writes")
 
 
 def _risk(message: str) -> Check:

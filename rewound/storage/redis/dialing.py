@@ -1,12 +1,12 @@
 """Connections: how each kind of target is reached."""
 
-from typing import Any
+from typing import Any, cast
 
-from redis.asyncio import Connection
 from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.sentinel import Sentinel
 
 from rewound.errors import StorageConfigError
+from rewound.storage.redis.links import Link
 from rewound.storage.redis.urls import Address, Target
 
 __all__ = ["check_options", "dial", "find_primary"]
@@ -29,7 +29,7 @@ def check_options(target: Target) -> None:
         raise StorageConfigError(f"an option for Redis at {target.label} is unknown: {error}") from None
 
 
-async def dial(target: Target, address: Address | None = None) -> Connection:
+async def dial(target: Target, address: Address | None = None) -> Link:
     """Connect to the target's server, or to one of its nodes."""
     place = {} if address is None else {"host": address[0], "port": address[1]}
     link = _connection(target, place)
@@ -43,7 +43,7 @@ async def dial(target: Target, address: Address | None = None) -> Connection:
 
 async def find_primary(target: Target) -> Address:
     """Ask the sentinels for the primary."""
-    sentinels = Sentinel(
+    sentinels: Any = Sentinel(  # type: ignore[no-untyped-call]
         target.seeds,
         sentinel_kwargs={"socket_timeout": CONNECT_TIMEOUT, "protocol": 2, **target.sentinel_options},
     )
@@ -55,6 +55,6 @@ async def find_primary(target: Target) -> Address:
     return str(host), int(port)
 
 
-def _connection(target: Target, place: dict[str, Any]) -> Any:
+def _connection(target: Target, place: dict[str, Any]) -> Link:
     kind: type[AbstractConnection] = target.connection
-    return kind(**target.options, **place, **OURS)
+    return cast("Link", kind(**target.options, **place, **OURS))

@@ -28,7 +28,7 @@ class Remedy(Enum):
     REFUSE = "give up"
 
 
-def remedy_for(error: RedisError) -> Remedy:
+def remedy_for(error: Exception) -> Remedy:
     """Return what to do about an error reply."""
     for kind, remedy in BY_KIND:
         if isinstance(error, kind):

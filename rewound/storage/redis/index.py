@@ -14,7 +14,7 @@ which the sweep drops on sight, and never a missing one. Three rules make that h
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from rewound.storage.redis.keys import Keys
 from rewound.storage.redis.scripts import SCRIPTS
@@ -125,7 +125,7 @@ class Index:
         while True:
             deadline = f"{self._clock.now() + PROMPT:.6f}"
             reply = await self._write_once(before.packed(), tag, pack(deadline), weight)
-            if not (isinstance(reply, list) and reply and reply[0] == b"late"):
+            if not _is_late(reply):
                 return reply
             self._clock.set(reply[1])
 
@@ -136,3 +136,7 @@ class Index:
             return await self._wire.send(tag, packed, weight)
         _, reply = await asyncio.gather(entries, self._wire.send(tag, packed, weight))
         return reply
+
+
+def _is_late(reply: object) -> bool:
+    return isinstance(reply, list) and b"late" in cast("list[bytes]", reply)[:1]

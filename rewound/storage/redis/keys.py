@@ -28,7 +28,7 @@ import msgspec
 
 from rewound.errors import StorageConfigError
 
-__all__ = ["Keys", "RunKeys", "SUSPECT", "entry_name", "split_entry"]
+__all__ = ["SUSPECT", "Keys", "RunKeys", "entry_name", "split_entry"]
 
 SUSPECT = "~"
 """Marks the name of a timer entry that was found stale once."""

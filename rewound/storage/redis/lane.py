@@ -9,19 +9,16 @@ import contextlib
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import Any
 
-from redis.asyncio import Connection
 from redis.exceptions import AskError, RedisError, ResponseError
 
 from rewound.storage.redis.failures import DISCONNECTED, Remedy, remedy_for
+from rewound.storage.redis.links import Dial, Link, read, teach
 from rewound.storage.redis.requests import Request
-from rewound.storage.redis.scripts import load_commands, pack
+from rewound.storage.redis.scripts import pack
 
-__all__ = ["Dial", "Lane", "ask"]
-
-Dial: TypeAlias = Callable[[], Awaitable[Connection]]
-"""Returns a connection that is ready for commands."""
+__all__ = ["Lane"]
 
 MOST_RECORDS = 256
 MOST_BYTES = 1 << 20
@@ -31,7 +28,9 @@ ASKING = pack((b"ASKING",))
 
 
 class Lane:
-    """Requests to one server over one connection. Its task, in a loop:
+    """Requests to one server over one connection.
+
+    Its task, in a loop:
 
     1.  Wait for a request.
     2.  Connect, if there is no connection, and teach the server the scripts.
@@ -70,7 +69,7 @@ class Lane:
         self._again: list[Request] = []
         self._filled = asyncio.Event()
         self._emptied = asyncio.Event()
-        self._link: Connection | None = None
+        self._link: Link | None = None
         self._taught = False
         self._failures = 0
         self._task = asyncio.create_task(self._run(), name=f"rewound: redis {name}")
@@ -134,12 +133,12 @@ class Lane:
         left = self._queue[0].give_up - asyncio.get_running_loop().time()
         return min(self._timeout, max(left, FIRST_DELAY))
 
-    async def _connected(self) -> Connection:
+    async def _connected(self) -> Link:
         if self._link is None:
             self._link = await self._dial()
             self._taught = False
         if not self._taught:
-            await _teach(self._link)
+            await teach(self._link)
             self._taught = True
         return self._link
 
@@ -157,7 +156,7 @@ class Lane:
                 records += request.weight
                 size += len(request.packed)
 
-    async def _exchange(self, link: Connection) -> Exception | None:
+    async def _exchange(self, link: Link) -> Exception | None:
         """Send a batch and read its replies; return the last error that can be remedied."""
         if not self._sent:
             return None
@@ -170,7 +169,7 @@ class Lane:
             trouble = self._settle(self._sent.popleft(), reply) or trouble
         return trouble
 
-    async def _exchange_safely(self, link: Connection) -> Exception | None:
+    async def _exchange_safely(self, link: Link) -> Exception | None:
         """Tell nobody before the replicas have it. If they have not, the whole batch is repeated."""
         replies = [await _read_for(link, request) for request in self._sent]
         await read(link)
@@ -245,31 +244,10 @@ class Lane:
         self._queue = patient
 
 
-async def ask(link: Connection, *words: bytes | str) -> Any:
-    """Send one command on a connection of one's own; an error reply is raised."""
-    await link.send_packed_command(pack(words), check_health=False)
-    return await link.read_response(disable_decoding=True)
-
-
-async def read(link: Connection) -> Any:
-    """Read one reply; an error reply is returned."""
-    try:
-        return await link.read_response(disable_decoding=True)
-    except ResponseError as error:
-        return error
-
-
-async def _read_for(link: Connection, request: Request) -> Any:
+async def _read_for(link: Link, request: Request) -> Any:
     if request.asking:
         await read(link)
     return await read(link)
-
-
-async def _teach(link: Connection) -> None:
-    commands = load_commands()
-    await link.send_packed_command(b"".join(commands), check_health=False)
-    for _ in commands:
-        await read(link)
 
 
 def _text(error: Exception) -> str:

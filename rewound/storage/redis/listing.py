@@ -29,7 +29,7 @@ class Listing:
 
     async def runs(self, query: Query, cursor: str | None = None, limit: int = 50) -> Page:
         """List heads by status and reactor, newest first, in pages of at most `limit`."""
-        place = None if cursor is None else read_cursor(cursor, Place)
+        place = None if cursor is None else read_cursor(cursor, tuple[float, str])
         found: list[Stored] = []
         for _ in range(MOST_ROUNDS):
             wanted = limit - len(found)

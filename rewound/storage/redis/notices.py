@@ -1,15 +1,13 @@
 """Notices: one connection that listens to a node's channel, and comes back by itself."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
-
-from redis.asyncio import Connection
 
 from rewound.errors import StorageError
 from rewound.storage.protocol import Notice
 from rewound.storage.redis.failures import DISCONNECTED
-from rewound.storage.redis.lane import ask
+from rewound.storage.redis.links import Dial, Link, ask
 from rewound.storage.redis.scripts import pack
 
 __all__ = ["Listener"]
@@ -30,9 +28,7 @@ class Listener:
         deliver: called with each notice; with a `reset` whenever the connection is new.
     """
 
-    def __init__(
-        self, dial: Callable[[], Awaitable[Connection]], channel: str, deliver: Callable[[Notice], Any]
-    ) -> None:
+    def __init__(self, dial: Dial, channel: str, deliver: Callable[[Notice], Any]) -> None:
         self._dial = dial
         self._channel = channel
         self._deliver = deliver
@@ -78,11 +74,11 @@ class Listener:
             except DISCONNECTED:
                 continue
 
-    async def _listen(self, link: Connection) -> None:
+    async def _listen(self, link: Link) -> None:
         """Deliver messages. A connection that is silent must answer a ping, or it is given up."""
         pinged = False
         while True:
-            message = await link.read_response(disable_decoding=True, timeout=QUIET)
+            message: Any = await link.read_response(disable_decoding=True, timeout=QUIET)
             if message is None and pinged:
                 raise TimeoutError
             pinged = message is None

@@ -1,11 +1,14 @@
 """One command on its way: how to send it, who waits for it, and until when."""
 
 import asyncio
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from rewound.errors import StorageError
 
-__all__ = ["Request"]
+__all__ = ["Request", "Use"]
+
+Use: TypeAlias = Literal["commit", "bulk", "pulse"]
+"""Which connection: the one of the commits, the one of long reads, the one of the heartbeat."""
 
 
 class Request:
@@ -21,12 +24,12 @@ class Request:
 
     __slots__ = ("asking", "future", "give_up", "hops", "packed", "patience", "tag", "use", "weight")
 
-    def __init__(self, tag: bytes, packed: bytes, weight: int, use: str, patience: float) -> None:
+    def __init__(self, tag: bytes, packed: bytes, weight: int, use: Use, patience: float) -> None:
         loop = asyncio.get_running_loop()
         self.tag = tag
         self.packed = packed
         self.weight = weight
-        self.use = use
+        self.use: Use = use
         self.patience = patience
         self.future: asyncio.Future[Any] = loop.create_future()
         self.give_up = loop.time() + patience

@@ -10,7 +10,7 @@ from rewound.storage.redis.heads import new_fields, new_head, read_head
 from rewound.storage.redis.index import Changes, Index, ServerClock
 from rewound.storage.redis.keys import Keys, RunKeys, entry_name
 from rewound.storage.redis.scripts import SCRIPTS, pack
-from rewound.storage.redis.turns import Due, Turn, due_word
+from rewound.storage.redis.turns import Due, Settled, Turn, due_word
 from rewound.storage.redis.wire import Wire
 
 __all__ = ["Runs"]
@@ -35,7 +35,7 @@ class Runs:
         """Create the run if no run has its id; claimed by `node`, or by nobody (then it is woken)."""
         run = self._keys.run(new.run_id)
         fields = new_fields(new, node)
-        words = [b"%d" % len(fields), *fields, *new.records]
+        words: list[bytes | str] = [b"%d" % len(fields), *fields, *new.records]
         reply = await self._index.write(
             self._entries_for(new, node),
             run.tag,
@@ -44,7 +44,7 @@ class Runs:
         )
         if isinstance(reply, bytes):
             claim = None if node is None else Claim(new.run_id, node, 1, new.nonce)
-            return Created(new_head(new, node, float(reply)), True, claim)
+            return Created(new_head(new, node, float(reply)), created=True, claim=claim)
         return self._existing(new, node, reply)
 
     def _entries_for(self, new: NewRun, node: str | None) -> Changes:
@@ -63,7 +63,7 @@ class Runs:
         created = stored.origin == new.commit
         owned = created and node is not None and (head.node, head.nonce) == (node, new.nonce)
         stale = Changes()
-        if not created:
+        if not created and head.nonce != new.nonce:
             name = entry_name(new.run_id, new.nonce)
             stale.remove(self._keys.wake if node is None else self._keys.owner(node), name)
         if head.status != new.status:
@@ -116,10 +116,10 @@ class Runs:
         exists = pack((b"EXISTS", self._keys.lease(node)))
         return bool(await self._wire.send(self._keys.index_tag, exists))
 
-    async def release(self, claim: Claim, retention: float, wake: bool, due: Due) -> bool:
+    async def release(self, claim: Claim, *, retention: float, wake: bool, due: Due) -> bool:
         """Give up a claim; an ended run expires after `retention` again, unless it is retained."""
         run = self._keys.run(claim.run_id)
-        turn = Turn(claim, claim.nonce, due, True, wake, retention)
+        turn = Turn(claim, claim.nonce, due, release=True, wake=wake, retention=retention)
         words = (b"%d" % claim.epoch, claim.nonce, repr(retention), b"%d" % wake, due_word(due))
         reply = await self._index.write(
             turn.before(self._keys, self._clock.now()),
@@ -127,11 +127,10 @@ class Runs:
             lambda deadline: SCRIPTS["release"].call(run.all(), deadline, *words),
         )
         if reply[0] == b"lost":
-            self._index.change_later(turn.refused(self._keys))
             raise ClaimLost(_lost(claim, reply))
-        _, released, *rest = reply
-        self._index.change_later(turn.after(self._keys, bool(released), *rest))
-        return bool(released)
+        settled = Settled(*reply[1:])
+        self._index.change_later(turn.after(self._keys, settled))
+        return bool(settled.released)
 
     async def acknowledge(self, run_id: str, retention: float) -> bool:
         """Let a retained run expire after `retention`. `False` if there is no such ended run."""
@@ -186,12 +185,10 @@ class Runs:
 
     def _appended(self, commit: Commit, turn: Turn | None, reply: list[Any]) -> Appended:
         if reply[0] != b"ok":
-            if turn is not None:
-                self._index.change_later(turn.refused(self._keys))
             raise _refusal(commit, reply)
         _, length, released, mail, old, alarm, created, expires, status, reactor = reply
         if turn is not None:
-            after = turn.after(self._keys, bool(released), alarm, expires, status, reactor)
+            after = turn.after(self._keys, Settled(released, alarm, expires, status, reactor))
             self._restate(after, commit, old.decode(), created)
             self._index.change_later(after)
         return Appended(length, bool(released), mail)

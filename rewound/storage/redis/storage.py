@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar, TypeVarTuple
 
 import anyio
@@ -172,7 +173,9 @@ class RedisStorage:
         self, claim: Claim, *, retention: float, wake: bool = False, due: float | UnsetType | None = UNSET
     ) -> bool:
         """Give up a claim; an ended run expires after `retention` again, unless it is retained."""
-        return await self._run(self._backend.runs.release, claim, retention, wake, due)
+        return await self._run(
+            partial(self._backend.runs.release, claim, retention=retention, wake=wake, due=due)
+        )
 
     async def acknowledge(self, run_id: str, retention: float) -> bool:
         """Let a retained run expire after `retention`. `False` if there is no such ended run."""

@@ -8,13 +8,34 @@ from rewound.storage.protocol import Claim
 from rewound.storage.redis.index import Changes
 from rewound.storage.redis.keys import Keys, entry_name
 
-__all__ = ["Due", "Turn", "due_word"]
+__all__ = ["Due", "Settled", "Turn", "due_word"]
 
 Due: TypeAlias = float | UnsetType | None
 
 
+class Settled(Struct, frozen=True):
+    """What a script says of a run after such a write.
+
+    Args:
+        released: whether the claim was given up.
+        alarm: the cause of the alarm before, or empty.
+        expires: when the run expires; empty if it does not.
+        status: the run's now.
+        reactor: the run's.
+    """
+
+    released: int
+    alarm: bytes
+    expires: bytes
+    status: bytes
+    reactor: bytes
+
+
 class Turn(Struct, frozen=True):
     """A write that may set an alarm or release a claim.
+
+    A refused write takes nothing back: an earlier attempt of it, whose answer was lost, may have been
+    accepted, and then its entries are needed. The sweep drops them otherwise.
 
     Args:
         claim: whose turn it is.
@@ -43,41 +64,21 @@ class Turn(Struct, frozen=True):
                 changes.add(keys.wake, entry_name(run_id, self.claim.nonce))
         return changes
 
-    def after(
-        self, keys: Keys, released: bool, alarm: bytes, expires: bytes, status: bytes, reactor: bytes
-    ) -> Changes:
-        """Return what the write made superfluous, or more precise.
-
-        Args:
-            keys: names the entries.
-            released: whether the claim was given up.
-            alarm: the cause of the alarm before.
-            expires: when the run expires; empty if it does not.
-            status: the run's now.
-            reactor: the run's.
-        """
+    def after(self, keys: Keys, settled: Settled) -> Changes:
+        """Return what the write made superfluous, or more precise."""
         run_id, changes = self.claim.run_id, Changes()
-        if self.due is not UNSET and alarm and alarm.decode() != self.cause:
-            changes.remove(keys.timer, entry_name(run_id, alarm.decode()))
+        alarm = settled.alarm.decode()
+        if self.due is not UNSET and alarm and alarm != self.cause:
+            changes.remove(keys.timer, entry_name(run_id, alarm))
         if self.release:
             changes.remove(keys.expiring, entry_name(run_id))
-        if released:
+        if settled.released:
             changes.remove(keys.owner(self.claim.node), entry_name(run_id, self.claim.nonce))
         elif self.wake:
             changes.remove(keys.wake, entry_name(run_id, self.claim.nonce))
-        if expires:
-            name = entry_name(run_id, status.decode(), reactor.decode())
-            changes.add(keys.expiring, name, float(expires))
-        return changes
-
-    def refused(self, keys: Keys) -> Changes:
-        """Return what must be taken back: nothing was written, and never will be."""
-        run_id, changes = self.claim.run_id, Changes()
-        if isinstance(self.due, (int, float)):
-            changes.remove(keys.timer, entry_name(run_id, self.cause))
-        if self.release:
-            changes.remove(keys.expiring, entry_name(run_id))
-            changes.remove(keys.wake, entry_name(run_id, self.claim.nonce))
+        if settled.expires:
+            name = entry_name(run_id, settled.status.decode(), settled.reactor.decode())
+            changes.add(keys.expiring, name, float(settled.expires))
         return changes
 
 

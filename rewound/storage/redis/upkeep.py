@@ -1,7 +1,6 @@
 """What keeps the index true: expired runs leave it, and after a failover it is completed."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from rewound.storage.redis.heads import Stored
 from rewound.storage.redis.index import Changes, Index, ServerClock
@@ -33,7 +32,8 @@ class Upkeep:
         """
         entries = await self._expiring(limit)
         heads = await self._heads(split_entry(name)[0] for name in entries)
-        gone, changes = [], Changes()
+        gone: list[str] = []
+        changes = Changes()
         for name, score in entries.items():
             stored = heads.get(split_entry(name)[0])
             if stored is None:

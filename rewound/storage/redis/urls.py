@@ -4,7 +4,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from msgspec import Struct
-from redis.asyncio import Connection, SSLConnection
+from redis.asyncio import Connection
 from redis.asyncio.connection import AbstractConnection, parse_url
 
 from rewound.errors import StorageConfigError
@@ -71,8 +71,8 @@ def _spread(url: str, scheme: str, flavour: str, options: dict[str, Any]) -> Tar
     seeds = tuple(_address(host, flavour) for host in hosts.split(",") if host)
     if flavour not in ("sentinel", "cluster") or not seeds or (flavour == "sentinel" and not service):
         raise StorageConfigError(
-            f"the Redis URL {_shown(url)} cannot be used; write redis+sentinel://host:port,host:port/service/db "
-            "or redis+cluster://host:port,host:port"
+            f"the Redis URL {_shown(url)} cannot be used; write redis+sentinel://host:port,host:port/service/db"
+            " or redis+cluster://host:port,host:port"
         )
     kept = {name: value for name, value in target.options.items() if name not in ("host", "port")}
     asked = {
