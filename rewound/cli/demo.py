@@ -40,7 +40,9 @@ def demo(
     """
     # A child that was told to end may still write for a moment; that must not end in a traceback.
     with nullcontext(keep) if keep else tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        perform(partial(_play, file, store, orders, Path(folder).absolute()), OrdersError, DemoError)
+        perform(
+            partial(_play, file, store, orders, Path(folder).absolute()), OrdersError, DemoError, TimeoutError
+        )
 
 
 async def _play(file: Path, store: str | None, limit: int | None, folder: Path) -> int:

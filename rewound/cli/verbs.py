@@ -80,14 +80,15 @@ async def _here(runtime: Runtime, run_id: str, ask: Ask) -> int:
 
 async def _elsewhere(store: str, run_id: str, ask: Ask) -> int:
     """Leave the request in storage for a node that knows the reactor, and wait until one has accepted it."""
-    async with Runtime(store, reactors=[]) as runtime:
-        with anyio.move_on_after(PATIENCE) as waiting:
-            await ask(runtime)
-        if waiting.cancelled_caught:
-            raise CommandError(
-                f"no node has answered for {PATIENCE:g} seconds. The request stays with the run, and the "
-                "next node that knows its reactor carries it out; --app module:runtime does it here"
-            )
+    try:
+        async with Runtime(store, reactors=[]) as runtime:
+            with anyio.fail_after(PATIENCE):
+                await ask(runtime)
+    except TimeoutError:
+        raise CommandError(
+            f"no node has answered for {PATIENCE:g} seconds. The request stays with the run, and the "
+            "next node that knows its reactor carries it out; --app module:runtime does it here"
+        ) from None
     typer.echo(f"run {run_id}: accepted")
     return 0
 

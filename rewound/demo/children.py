@@ -48,8 +48,8 @@ async def child(module: str, argument: str, log: Path) -> AsyncGenerator[Process
 
 async def _end(process: Process) -> None:
     """Close the child's standard input and wait; kill it if it does not listen."""
-    if process.stdin is not None:
-        await process.stdin.aclose()
+    assert process.stdin is not None  # noqa: S101  `child` asked for it
+    await process.stdin.aclose()
     with anyio.move_on_after(GRACE):
         await process.wait()
     if process.returncode is None:

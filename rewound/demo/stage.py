@@ -124,11 +124,11 @@ class Stage:
         ) as runtime:
             ids = {key: run_id async for key, run_id, _ in self._runs(runtime)}
             outcomes = {order.order: await self._outcome(runtime, ids, order) for order in self._orders}
-            if undone := next((number for number in outcomes if _is_good(outcomes[number])), None):
-                run_id = ids[key_of(self._batch, undone)]
-                self._audience.say(f"Order {undone} is undone by hand: rewound undo {run_id}")
+            for undone in [order for order in self._orders if _is_good(outcomes[order.order])][:1]:
+                run_id = ids[key_of(self._batch, undone.order)]
+                self._audience.say(f"Order {undone.order} is undone by hand: rewound undo {run_id}")
                 await runtime.undo(run_id)
-                outcomes[undone] = await (await runtime.get(run_id, Checkout)).outcome(timeout=PATIENCE)
+                outcomes[undone.order] = await self._outcome(runtime, ids, undone)
         good = [number for number, outcome in outcomes.items() if _is_good(outcome)]
         book = entries(self._ledger)
         findings = audit(self._orders, good, book, self._stock.parcels(), self._stock.missing())

@@ -1,5 +1,6 @@
 """The demo as a whole: real processes, one of them killed, and a count at the end that can come out wrong."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from rewound.demo.checkout import Shipment
 from rewound.demo.children import DemoError, check, child, first_line
 from rewound.demo.ledger import Entry, Ledger
 from rewound.demo.orders import SHIPPED, read_orders
+from rewound.demo.payments import DECLINED
 from rewound.demo.screen import Screen, described, table_of
 from rewound.demo.stage import Report, levels
 from tests.cli.conftest import Rewound
@@ -39,6 +41,19 @@ def test_demo_notices_a_double_charge(rewound: Rewound, folder: Path) -> None:
     result = rewound("demo", "--orders", "2", "--keep", str(folder))
     assert "NO   no order was charged twice: not so for W-1001" in result.stdout
     assert result.exit_code == 1
+
+
+@pytest.mark.faults
+def test_demo_shares_a_store_with_others(rewound: Rewound, folder: Path) -> None:
+    """Runs of an earlier demo in the store are left alone; if no order is good, none is undone by hand."""
+    header, row = SHIPPED.read_text("utf-8").splitlines()[:2]
+    (folder / "orders.csv").write_text(f"{header}\n{row.replace(row.split(',')[6], DECLINED)}\n", "utf-8")
+    for _ in range(2):
+        result = rewound("demo", "--file", "orders.csv", "--store", "sqlite:///runs.db")
+        assert "1 failed" in result.stdout
+        assert "undone by hand" not in result.stdout
+        assert result.exit_code == 0
+    assert len(json.loads(rewound("runs", "--store", "sqlite:///runs.db", "--json").stdout)) == 2
 
 
 @pytest.mark.faults

@@ -7,9 +7,12 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+from rewound import Context
 from rewound.demo import payments
 from rewound.demo.audit import audit
+from rewound.demo.checkout import Checkout, Shop, Undeliverable
 from rewound.demo.client import Declined, Payments, ServiceError
 from rewound.demo.ledger import Entry, Ledger, Voided, entries
 from rewound.demo.orders import Order
@@ -152,6 +155,8 @@ async def test_service_is_reached_over_http(service: Payments) -> None:
         await service.charge("A2", payments.DECLINED, 100, key="k4")
     with pytest.raises(ServiceError, match="409: the payment of A1 was called off"):
         await service.charge("A1", GOOD_CARD, 100, key="k5")
+    with pytest.raises(ServiceError, match="400: Expected `str`"):
+        await service.refund(1, key="k6")  # type: ignore[arg-type]
     with pytest.raises(ServiceError, match="400: POST one of /charges, /refunds, /voids with an"):
         await service.charge("A3", GOOD_CARD, 100, key="")
 
@@ -175,6 +180,14 @@ def order(number: str) -> Order:
         card=GOOD_CARD,
         country="DE",
     )
+
+
+def test_carrier_does_not_go_everywhere(stock: Stock) -> None:
+    """An address that nobody delivers to fails the last step, when goods and money are taken already."""
+    shop: Shop = {"stock": stock, "payments": Payments(1)}
+    checkout = Checkout(order=structs.replace(order("A1"), country="AQ"))
+    with pytest.raises(Undeliverable, match="no carrier goes to AQ"):
+        checkout.ship(1000, Context(state=shop))
 
 
 CHARGE = Entry("k1", "A1", "charge", 1000)
