@@ -4,6 +4,8 @@ import gc
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
+import pytest
+
 from rewound import Reactor, check_module, lint, plan_of, step
 from rewound.runtime.declare import plans_for, reactors_defined
 from tests.runtime.declare.refusals import refuses
@@ -68,7 +70,7 @@ def test_two_of_one_name() -> None:
         plans_for([make("registry-same"), make("registry-same")])
 
 
-def test_check_module() -> None:
+def test_check_module(monkeypatch: pytest.MonkeyPatch) -> None:
     """`rewound check` plans every reactor of a module, and lists what is wrong with each."""
 
     class Fine(Reactor[None]):
@@ -89,6 +91,8 @@ def test_check_module() -> None:
     vars(module).update(Fine=Fine, Abstract=Abstract, Open=Open, Broken=Broken, again=Broken, other=3)
     found = [str(error) for error in check_module(module)]
     assert found == ["'Missing' in Broken.go is not defined yet (or is imported only under TYPE_CHECKING)."]
+    monkeypatch.setitem(globals(), "Missing", int)
+    assert check_module(module) == []
 
 
 def test_lint() -> None:
