@@ -1,5 +1,6 @@
 """Stored bytes through a hook, and a limit on their size (A10)."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -67,7 +68,7 @@ class Encoded(Forward):
         Raises:
             PayloadTooLarge: a record is larger than `max_record`; nothing was stored.
         """
-        records = [self._encode(record, new.run_id) for record in new.records]
+        records = self._encode_all(new.records, new.run_id)
         return await super().create(replace(new, records=records), node)
 
     async def append(self, commit: Commit) -> Appended:
@@ -77,9 +78,11 @@ class Encoded(Forward):
             PayloadTooLarge: a record or reply is larger than `max_record`; nothing was stored.
         """
         run_id = commit.claim.run_id
-        records = [self._encode(record, run_id) for record in commit.records]
+        records = self._encode_all(commit.records, run_id)
         answers = [Answer(answer.mail_id, self._encode(answer.reply, run_id)) for answer in commit.answers]
-        return await super().append(replace(commit, records=records, answers=answers))
+        if self._codec is not None:
+            commit = replace(commit, records=records, answers=answers)
+        return await super().append(commit)
 
     async def load(self, run_id: str, start: int = 0, limit: int | None = None) -> Journal | None:
         """See `Storage.load`.
@@ -118,11 +121,14 @@ class Encoded(Forward):
         stored = await super().reply(mail_id)
         return None if stored is None else self._decode(stored, f"the reply to mail {mail_id}")
 
+    def _encode_all(self, records: Sequence[bytes], run_id: str) -> list[bytes]:
+        return [self._encode(record, run_id) for record in records]
+
     def _encode(self, plain: bytes, run_id: str) -> bytes:
         stored = plain if self._codec is None else self._codec.encode(plain)
         if len(stored) > self._max_record:
             raise PayloadTooLarge(
-                f"run {run_id}: a record of {len(stored)} bytes is larger than max_payload "
+                f"run {run_id}: a payload of {len(stored)} bytes is larger than max_payload "
                 f"({self._max_record}); store a reference to the data instead, or raise the limit"
             )
         return stored

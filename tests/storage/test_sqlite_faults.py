@@ -258,6 +258,17 @@ async def test_call_that_is_cancelled_in_flight_may_happen(path: Path) -> None:
         assert await storage.append(Commit(claim, "c1", 1, [b"x"])) == Appended(2)
 
 
+async def test_closing_does_not_wait_out_a_lock_for_nobody(path: Path) -> None:
+    """When all callers gave up, their calls are not tried for the whole patience."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other, anyio.fail_after(20):
+        async with opened(path, patience=1000.0) as storage:
+            other.execute("BEGIN IMMEDIATE")
+            async with anyio.create_task_group() as group:
+                group.start_soon(storage.create, new_run("r1"), None)
+                await anyio.wait_all_tasks_blocked()
+                group.cancel_scope.cancel()
+
+
 def test_answers_without_an_event_loop_are_dropped(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A program that ends its loop without closing is told; its storage can still be closed."""
     storage = SqliteStorage(path)

@@ -55,7 +55,7 @@ class Transactions:
                 return self._once(jobs)
             except sqlite3.Error as error:
                 self._roll_back()
-                if not passes(error) or time.monotonic() >= give_up:
+                if not passes(error) or time.monotonic() >= give_up or _nobody_waits(jobs):
                     return self._give_up(jobs, error)
             except Exception as error:  # noqa: BLE001
                 self._roll_back()
@@ -94,3 +94,8 @@ class Transactions:
     def _roll_back(self) -> None:
         if self.connection.in_transaction:
             self.connection.execute("ROLLBACK")
+
+
+def _nobody_waits(jobs: Sequence[Job[Any]]) -> bool:
+    """Tell whether all callers gave up, so that closing need not wait out a lock for them."""
+    return all(job.abandoned for job in jobs)
