@@ -32,7 +32,8 @@ from typing import Any
 from rewound.runtime.declare import HandlerPlan, Plan
 from rewound.runtime.engine import messages as m
 from rewound.runtime.engine import records as r
-from rewound.runtime.engine.state import Phase, RunState, apply
+from rewound.runtime.engine.changes import apply
+from rewound.runtime.engine.state import Phase, RunState
 from rewound.runtime.engine.verbs import refusal
 
 __all__ = ["advance", "due", "next_alarm", "start"]
@@ -211,10 +212,10 @@ def _cut(at: float, names: Iterable[str]) -> list[r.Record]:
 
 def _adopted(plan: Plan, state: RunState, message: m.Adopted) -> list[r.Record]:
     """Go on with a stored run. What was to be cut when its process died has been cut by that."""
-    if state.terminal or state.status == "stuck":
-        return []
     for name in state.in_flight:  # listed and not settled: it has begun (architecture.md 5.3)
         state.steps[name].began = True
+    if state.terminal or state.status == "stuck":
+        return []
     ended = doomed(plan, state)
     again = ", ".join(sorted(state.in_flight - ended)) or _handling(state, message.at)
     crashed: list[r.Record] = [r.Recovered(message.at)] if message.crashed and (again or ended) else []

@@ -48,6 +48,15 @@ def test_a_step_that_was_in_flight_at_a_release_counts_as_begun() -> None:
     assert world.handler is not None
 
 
+def test_a_step_that_was_in_flight_when_its_run_was_parked_counts_as_begun() -> None:
+    """Rule S2: the same once a person lets the run go on."""
+    world = World(plan_for("a"))
+    world.park()
+    world.ask("retry")
+    world.fail("a", started=False)
+    assert world.handler is not None
+
+
 def test_in_flight_siblings_of_a_failing_run_run_again() -> None:
     """Rule S3: after a crash they run until they settle; those that a failure cancels are cut."""
     world = World(plan_for("a", "b", step("c", cancel_on_failure=True)))

@@ -1,0 +1,209 @@
+"""What each record changes in a run's state.
+
+`apply` is the only function that changes a state because something was recorded, and it decides nothing:
+every rule stands in `decide.py`. An owner keeps one state and applies each record it has decided on; after
+a crash `fold` gives the same state again.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rewound.runtime.declare import Plan
+from rewound.runtime.engine import records as r
+from rewound.runtime.engine.state import Entry, Phase, RunState, StepState
+from rewound.runtime.outcomes import RollbackFailure, StepError
+
+__all__ = ["apply", "fold"]
+
+
+def fold(plan: Plan, records: Iterable[r.Record]) -> RunState:
+    """Add up a journal."""
+    state = RunState()
+    for record in records:
+        apply(plan, state, record)
+    return state
+
+
+def apply(plan: Plan, state: RunState, record: r.Record) -> None:
+    """Change `state` by one record."""
+    _APPLY[type(record)](plan, state, record)
+
+
+def _spawned(plan: Plan, state: RunState, record: r.Spawned) -> None:
+    state.inputs, state.version, state.shape = record.inputs, record.version, record.shape
+    state.status = "queued" if record.queued else "running"
+    _begin_generation(plan, state, record.at)
+
+
+def _begin_generation(plan: Plan, state: RunState, at: float) -> None:
+    state.began_at = at
+    state.steps = {name: StepState(len(step.needs)) for name, step in plan.steps.items()}
+    state.ready = list(plan.roots)
+    state.open_steps = len(plan.steps)
+
+
+def _started(_plan: Plan, state: RunState, record: r.Started) -> None:
+    step = state.steps[record.step]
+    step.phase, step.attempt, step.retry_at = Phase.STARTED, record.attempt, None
+    state.in_flight.add(record.step)
+    state.retrying.discard(record.step)
+    if record.step in state.ready:
+        state.ready.remove(record.step)
+    if state.status == "queued":
+        state.status = "running"
+
+
+def _settle(state: RunState, name: str, phase: Phase, *, began: bool = True) -> StepState:
+    """Take a step out of whatever it was doing. Anything settled ends a row of recoveries."""
+    step = state.steps[name]
+    step.began = step.began or (began and name in state.in_flight)
+    step.phase, step.retry_at = phase, None
+    state.in_flight.discard(name)
+    state.retrying.discard(name)
+    if name in state.ready:
+        state.ready.remove(name)
+    state.recoveries = 0
+    return step
+
+
+def _succeeded(plan: Plan, state: RunState, record: r.Succeeded) -> None:
+    step = _settle(state, record.step, Phase.SKIPPED if record.skipped else Phase.SUCCEEDED)
+    step.value = record.value
+    state.completions.append(record.step)
+    state.open_steps -= 1
+    for name in plan.dependents.get(record.step, ()):
+        dependent = state.steps[name]
+        dependent.missing -= 1
+        if dependent.missing == 0 and dependent.phase is Phase.WAITING:
+            state.ready.append(name)
+
+
+def _failed(_plan: Plan, state: RunState, record: r.Failed) -> None:
+    final = record.retry_at is None
+    step = _settle(state, record.step, Phase.FAILED if final else Phase.RETRYING, began=record.started)
+    step.error = record.error
+    if final:
+        state.failures.append(record.step)
+        if state.stop in (None, "halt"):
+            state.stop = "failure"
+    else:
+        step.retry_at = record.retry_at
+        state.retrying.add(record.step)
+
+
+def _halted(_plan: Plan, state: RunState, record: r.Halted) -> None:
+    _settle(state, record.step, Phase.HALTED)
+    state.halt = state.halt or (record.step, record.reason)
+    state.stop = state.stop or "halt"
+
+
+def _cut(_plan: Plan, state: RunState, record: r.Cut) -> None:
+    _settle(state, record.step, Phase.CUT)
+    state.failures.append(record.step)
+
+
+def _asked(_plan: Plan, state: RunState, record: r.Asked) -> None:
+    state.cut, state.reason, state.stuck = True, record.reason, None
+    state.status = "running" if record.verb == "cancel" else "rolling_back"
+    if record.verb == "cancel" or state.stop != "failure":
+        state.stop = record.verb
+
+
+def _expired(_plan: Plan, state: RunState, record: r.Expired) -> None:
+    if state.stop != "failure":
+        message = f"the run took longer than its timeout of {record.timeout:g} s"
+        state.expired = StepError("TimeoutError", message, "", 0)
+    state.overdue, state.stop, state.cut = True, "failure", True
+
+
+def _rollback_opened(plan: Plan, state: RunState, _record: r.RollbackOpened) -> None:
+    state.status = "rolling_back"
+    state.rollbacks += 1
+    if state.cause is None:
+        state.cause = "failure" if state.stop == "failure" else "undo"
+    state.rolled = {entry: failure for entry, failure in state.rolled.items() if failure is None}
+    state.queue = [entry for entry in _rollback_order(plan, state) if entry not in state.rolled]
+
+
+def _rollback_order(plan: Plan, state: RunState) -> list[Entry]:
+    """Rule S4: compensates in the order of the failures, then undos, newest completion first."""
+    compensates: list[Entry] = [
+        ("compensate", name)
+        for name in state.failures
+        if state.steps[name].began and plan.steps[name].compensate is not None
+    ]
+    undos: list[Entry] = [
+        ("undo", name)
+        for name in reversed(state.completions)
+        if state.steps[name].phase is Phase.SUCCEEDED and plan.steps[name].undo is not None
+    ]
+    return compensates + undos
+
+
+def _handler_failed(_plan: Plan, state: RunState, record: r.HandlerFailed) -> None:
+    state.handler_attempt, state.handler_retry_at = record.attempt, record.retry_at
+    state.recoveries = 0
+
+
+def _handler_settled(_plan: Plan, state: RunState, record: r.HandlerSettled) -> None:
+    entry: Entry = (record.kind, record.step)
+    error = record.error
+    state.rolled[entry] = (
+        None if error is None else RollbackFailure(record.step, record.kind, error.type, error.message)
+    )
+    if state.queue and entry in state.queue:
+        state.queue.remove(entry)
+    state.handler_attempt, state.handler_retry_at, state.recoveries = 0, None, 0
+
+
+def _ended(_plan: Plan, state: RunState, record: r.Ended) -> None:
+    state.status, state.queue = record.status, None
+    state.stop, state.cut = None, False
+    state.ready.clear()
+
+
+def _recovered(_plan: Plan, state: RunState, _record: r.Recovered) -> None:
+    state.recoveries += 1
+
+
+def _parked(_plan: Plan, state: RunState, record: r.Parked) -> None:
+    if state.status != "stuck":
+        state.parked_in = state.status
+    state.status, state.stuck = "stuck", record.reason
+
+
+def _resumed(_plan: Plan, state: RunState, _record: r.Resumed) -> None:
+    state.status, state.stuck, state.recoveries = state.parked_in, None, 0
+
+
+def _retried(plan: Plan, state: RunState, record: r.Retried) -> None:
+    fresh = RunState(
+        inputs=state.inputs,
+        version=state.version,
+        shape=state.shape,
+        generation=state.generation + 1,
+        rollbacks=state.rollbacks,
+    )
+    for name in RunState.__struct_fields__:
+        setattr(state, name, getattr(fresh, name))
+    _begin_generation(plan, state, record.at)
+
+
+_APPLY: dict[type[r.Record], Callable[[Plan, RunState, Any], None]] = {
+    r.Spawned: _spawned,
+    r.Started: _started,
+    r.Succeeded: _succeeded,
+    r.Failed: _failed,
+    r.Halted: _halted,
+    r.Cut: _cut,
+    r.Asked: _asked,
+    r.Expired: _expired,
+    r.RollbackOpened: _rollback_opened,
+    r.HandlerFailed: _handler_failed,
+    r.HandlerSettled: _handler_settled,
+    r.Ended: _ended,
+    r.Recovered: _recovered,
+    r.Parked: _parked,
+    r.Resumed: _resumed,
+    r.Retried: _retried,
+}
