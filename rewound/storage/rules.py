@@ -18,6 +18,7 @@ from rewound.storage.protocol import (
     Node,
     Notice,
 )
+from rewound.storage.refusals import lost, missing, other_length
 
 __all__ = [
     "REPLY_KEPT",
@@ -154,13 +155,13 @@ def append(tables: Tables, commit: Commit, now: float) -> Appended:
     """Write one commit under its claim (promises 1, 2 and 5)."""
     entry = find(tables, commit.claim.run_id, now)
     if entry is None:
-        raise JournalMismatch(_missing(commit))
+        raise JournalMismatch(missing(commit))
     if entry.commit == commit.id:
         return Appended(entry.length, commit.release and not _holds(entry, commit.claim), entry.mail)
     if not _holds(entry, commit.claim):
-        raise ClaimLost(_lost(commit.claim, entry))
+        raise ClaimLost(lost(commit.claim, entry))
     if entry.length != commit.expected:
-        raise JournalMismatch(_other_length(commit, entry))
+        raise JournalMismatch(other_length(commit, entry))
     return _commit(tables, entry, commit, now)
 
 
@@ -191,6 +192,10 @@ def _commit(tables: Tables, entry: Entry, commit: Commit, now: float) -> Appende
     return Appended(entry.length, entry.node is None, entry.mail)
 
 
+def _holds(entry: Entry, claim: Claim) -> bool:
+    return entry.node is not None and entry.nonce == claim.nonce and entry.epoch == claim.epoch
+
+
 def _set_alarm(entry: Entry, due: float | UnsetType | None) -> None:
     if due is not UNSET:
         entry.due = entry.alarm = due
@@ -208,7 +213,7 @@ def release(tables: Tables, claim: Claim, terms: Terms, now: float) -> bool:
     if entry is None:
         return True
     if (entry.epoch, entry.nonce) != (claim.epoch, claim.nonce):
-        raise ClaimLost(_lost(claim, entry))
+        raise ClaimLost(lost(claim, entry))
     if entry.node is None:
         return True
     if entry.mail:
@@ -270,32 +275,3 @@ def unwatch(tables: Tables, run_id: str, node: str) -> None:
         tables.unwatch(run_id, node)
         entry.watched = bool(tables.watchers(run_id))
         tables.write(entry)
-
-
-# -- refusals
-
-
-def _holds(entry: Entry, claim: Claim) -> bool:
-    return entry.node is not None and entry.nonce == claim.nonce and entry.epoch == claim.epoch
-
-
-def _missing(commit: Commit) -> str:
-    return (
-        f"run {commit.claim.run_id} is not in storage, but its owner wrote {commit.expected} records: "
-        "storage lost it, or somebody removed it"
-    )
-
-
-def _lost(claim: Claim, entry: Entry) -> str:
-    owner = f"node {entry.node}" if entry.node else "nobody"
-    return (
-        f"node {claim.node} no longer owns run {claim.run_id} (its claim has epoch {claim.epoch}): "
-        f"{owner} does (epoch {entry.epoch})"
-    )
-
-
-def _other_length(commit: Commit, entry: Entry) -> str:
-    return (
-        f"run {entry.run_id} has {entry.length} records in storage, but its owner wrote "
-        f"{commit.expected}: storage lost some, or another client wrote to it"
-    )

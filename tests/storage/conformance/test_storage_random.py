@@ -199,7 +199,7 @@ def test_random_calls_are_answered_as_by_memory(
     """Promises 1, 2, 5 and 6 under any order of calls, late claims and repeats."""
     folders = count()
 
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(st.lists(steps, min_size=5, max_size=40))
     def play(played: list[Step]) -> None:
         folder = tmp_path / str(next(folders))
