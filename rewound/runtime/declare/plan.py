@@ -46,6 +46,7 @@ class StepPlan(Struct, frozen=True, eq=False):
         returns: the annotation of its result, without `Skipped`; `Any` if there is none.
         decode: reads a stored result.
         loose: whether the annotation leaves types open, so that a result is searched for losses.
+        child: what it composes, if it is a composed child and has no body of its own (rule C1).
     """
 
     name: str
@@ -61,6 +62,7 @@ class StepPlan(Struct, frozen=True, eq=False):
     returns: Any
     decode: Callable[[bytes], Any]
     loose: bool
+    child: "Plan | None" = None
 
 
 class Plan(Struct, frozen=True, eq=False):

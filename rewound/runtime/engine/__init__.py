@@ -3,9 +3,11 @@
 Pure: no I/O, no clock, no tasks, no random numbers.
 """
 
+from rewound.runtime.engine.advance import advance, next_alarm, start, wanted
 from rewound.runtime.engine.changes import fold
-from rewound.runtime.engine.decide import advance, next_alarm, start, startable
-from rewound.runtime.engine.follow import CutBody, Effect, RunBody, RunHandler, follow
+from rewound.runtime.engine.decide import doomed, handler_of, startable
+from rewound.runtime.engine.follow import CutBody, Effect, Open, Place, RunBody, RunHandler, follow
+from rewound.runtime.engine.levels import Level, Path, level_at
 from rewound.runtime.engine.outcome import first_failure, outcome_of
 from rewound.runtime.engine.state import RunState
 from rewound.runtime.engine.verbs import refusal
@@ -13,16 +15,23 @@ from rewound.runtime.engine.verbs import refusal
 __all__ = [
     "CutBody",
     "Effect",
+    "Level",
+    "Open",
+    "Path",
+    "Place",
     "RunBody",
     "RunHandler",
     "RunState",
     "advance",
+    "doomed",
     "first_failure",
     "fold",
     "follow",
+    "handler_of",
+    "level_at",
     "next_alarm",
     "outcome_of",
     "refusal",
     "start",
-    "startable",
+    "wanted",
 ]

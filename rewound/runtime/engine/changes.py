@@ -13,7 +13,7 @@ from rewound.runtime.engine import records as r
 from rewound.runtime.engine.state import Entry, Phase, RunState, StepState
 from rewound.runtime.outcomes import RollbackFailure, StepError
 
-__all__ = ["apply", "fold"]
+__all__ = ["apply", "child_of", "fold"]
 
 
 def fold(plan: Plan, records: Iterable[r.Record]) -> RunState:
@@ -27,6 +27,24 @@ def fold(plan: Plan, records: Iterable[r.Record]) -> RunState:
 def apply(plan: Plan, state: RunState, record: r.Record) -> None:
     """Change `state` by one record."""
     _APPLY[type(record)](plan, state, record)
+
+
+def _within(plan: Plan, state: RunState, record: r.Within) -> None:
+    level, inner = state, plan
+    for name in record.path:
+        inner = child_of(inner, name)
+        level = level.children.setdefault(name, RunState())
+    apply(inner, level, record.record)
+    if isinstance(record.record, _SETTLING):
+        state.recoveries = 0
+
+
+def child_of(plan: Plan, step: str) -> Plan:
+    """Return the plan of a composed child."""
+    child = plan.steps[step].child
+    if child is None:
+        raise LookupError(f"{plan.name}.{step} composes nothing")
+    return child
 
 
 def _spawned(plan: Plan, state: RunState, record: r.Spawned) -> None:
@@ -103,7 +121,7 @@ def _cut(_plan: Plan, state: RunState, record: r.Cut) -> None:
 
 
 def _asked(_plan: Plan, state: RunState, record: r.Asked) -> None:
-    state.cut, state.reason, state.stuck = True, record.reason, None
+    state.cut, state.reason, state.stuck = state.cut or record.cut, record.reason, None
     state.status = "running" if record.verb == "cancel" else "rolling_back"
     if record.verb == "cancel" or state.stop != "failure":
         state.stop = record.verb
@@ -119,25 +137,43 @@ def _expired(_plan: Plan, state: RunState, record: r.Expired) -> None:
 def _rollback_opened(plan: Plan, state: RunState, _record: r.RollbackOpened) -> None:
     state.status = "rolling_back"
     state.rollbacks += 1
+    again = state.cause is not None
     if state.cause is None:
         state.cause = "failure" if state.stop == "failure" else "undo"
     state.rolled = {entry: failure for entry, failure in state.rolled.items() if failure is None}
-    state.queue = [entry for entry in _rollback_order(plan, state) if entry not in state.rolled]
+    owing = {name for name, child in state.children.items() if _owes_rollback(child, again=again)}
+    order = _rollback_order(plan, state, owing)
+    state.queue = [entry for entry in order if entry not in state.rolled or entry[1] in owing]
 
 
-def _rollback_order(plan: Plan, state: RunState) -> list[Entry]:
-    """Rule S4: compensates in the order of the failures, then undos, newest completion first."""
-    compensates: list[Entry] = [
+def _rollback_order(plan: Plan, state: RunState, owing: set[str]) -> list[Entry]:
+    """Rule S4: compensates in the order of the failures, then undos, newest completion first.
+
+    A composed child is one entry in its place, undone as a whole (rule C1). One that failed has rolled
+    itself back; it is an entry only if it still owes something (`owing`).
+    """
+    halted = [name for name, step in state.steps.items() if step.phase is Phase.HALTED and name in owing]
+    compensates: list[Entry] = [("compensate", name) for name in halted]
+    compensates += [
         ("compensate", name)
         for name in state.failures
-        if state.steps[name].began and plan.steps[name].compensate is not None
+        if (state.steps[name].began and plan.steps[name].compensate is not None) or name in owing
     ]
     undos: list[Entry] = [
         ("undo", name)
         for name in reversed(state.completions)
-        if state.steps[name].phase is Phase.SUCCEEDED and plan.steps[name].undo is not None
+        if (state.steps[name].phase is Phase.SUCCEEDED and plan.steps[name].undo is not None) or name in owing
     ]
     return compensates + undos
+
+
+def _owes_rollback(child: RunState, *, again: bool) -> bool:
+    """Whether a composed child has something left to take back.
+
+    One that completed, halted or was cancelled has; one that rolled itself back has not, unless this is
+    the undo by hand that repeats what failed (`again`).
+    """
+    return child.cause is None or (again and bool(child.rollback_failures))
 
 
 def _handler_failed(_plan: Plan, state: RunState, record: r.HandlerFailed) -> None:
@@ -189,6 +225,8 @@ def _retried(plan: Plan, state: RunState, record: r.Retried) -> None:
     _begin_generation(plan, state, record.at)
 
 
+_SETTLING = (r.Succeeded, r.Failed, r.Halted, r.Cut, r.HandlerFailed, r.HandlerSettled)
+
 _APPLY: dict[type[r.Record], Callable[[Plan, RunState, Any], None]] = {
     r.Spawned: _spawned,
     r.Started: _started,
@@ -206,4 +244,5 @@ _APPLY: dict[type[r.Record], Callable[[Plan, RunState, Any], None]] = {
     r.Parked: _parked,
     r.Resumed: _resumed,
     r.Retried: _retried,
+    r.Within: _within,
 }

@@ -1,8 +1,7 @@
-"""The rules: a message, or the state itself, leads to records.
+"""The rules of one level: a message, or the state itself, leads to records.
 
-`advance` is the one entry. It decides what a message means (`_ON`), applies those records, and then
-lets the state conclude (`_conclude`) until nothing follows any more. The numbers are those of
-rollback.md.
+`decide` says what a message means, `conclude` what follows from the state alone. `advance.py` applies
+both until nothing follows any more, and carries news between levels. The numbers are those of rollback.md.
 
 Forward
     A step that returns completes (S7: or is skipped). One that raises fails (S1): while its `Retry` has
@@ -32,28 +31,30 @@ from typing import Any
 from rewound.runtime.declare import HandlerPlan, Plan
 from rewound.runtime.engine import messages as m
 from rewound.runtime.engine import records as r
-from rewound.runtime.engine.changes import apply
 from rewound.runtime.engine.state import Phase, RunState
 from rewound.runtime.engine.verbs import refusal
 
-__all__ = ["advance", "due", "next_alarm", "start"]
+__all__ = [
+    "at_work",
+    "conclude",
+    "decide",
+    "doomed",
+    "due",
+    "handler_of",
+    "is_body",
+    "next_alarm",
+    "startable",
+]
 
 
-def advance(plan: Plan, state: RunState, message: m.Message) -> list[r.Record]:
-    """Return the records that a message leads to, and apply them to `state`."""
-    records: list[r.Record] = []
-    _take(plan, state, _ON[type(message)](plan, state, message), records)
-    while conclusion := _conclude(state, message.at):
-        _take(plan, state, [conclusion], records)
-    return records
+def decide(plan: Plan, state: RunState, message: m.Message) -> list[r.Record]:
+    """Return the records that a message to this level leads to."""
+    return _ON[type(message)](plan, state, message)
 
 
-def start(plan: Plan, state: RunState, at: float, slots: int) -> list[r.Started]:
-    """Begin up to `slots` ready steps, oldest first, and apply that to `state`."""
-    started = [r.Started(at, name, state.steps[name].attempt + 1) for name in startable(state)[:slots]]
-    for record in started:
-        apply(plan, state, record)
-    return started
+def is_body(plan: Plan, name: str) -> bool:
+    """Whether a step has a body of its own, rather than a composed child."""
+    return plan.steps[name].child is None
 
 
 def startable(state: RunState) -> list[str]:
@@ -93,16 +94,11 @@ def _may_expire(state: RunState) -> bool:
     return forward and not state.overdue and state.stop != "cancel"
 
 
-def _take(plan: Plan, state: RunState, new: Iterable[r.Record], records: list[r.Record]) -> None:
-    for record in new:
-        apply(plan, state, record)
-        records.append(record)
-
-
 # -- what the state alone leads to
 
 
-def _conclude(state: RunState, at: float) -> r.Record | None:
+def conclude(state: RunState, at: float) -> r.Record | None:
+    """Return what follows from the state alone, if anything does."""
     if state.terminal or state.status == "stuck" or state.in_flight:
         return None
     if state.queue is not None:
@@ -128,7 +124,6 @@ def _settled(plan: Plan, state: RunState, message: m.Settled) -> list[r.Record]:
         or step.phase is not Phase.STARTED
         or step.attempt != message.attempt
         or state.generation != message.generation
-        or state.status == "stuck"
     ):
         return []
     match message.result:
@@ -137,7 +132,7 @@ def _settled(plan: Plan, state: RunState, message: m.Settled) -> list[r.Record]:
         case m.Halting(reason):
             return [r.Halted(message.at, message.step, reason)]
         case m.Interrupted():
-            return _cut(message.at, {message.step} & doomed(plan, state))
+            return _cut(message.at, {message.step} & (doomed(plan, state) | _told_to_stop(plan, state)))
         case m.Failure() as failure:
             return _step_failed(plan, state, message, failure)
 
@@ -196,13 +191,16 @@ def _verb(plan: Plan, state: RunState, message: m.Verb) -> list[r.Record]:
     if refusal(state, message.verb) is not None:
         return []
     if message.verb == "retry":
-        if state.status != "stuck":
-            return [r.Retried(message.at)]
-        return [r.Resumed(message.at), *_cut(message.at, sorted(doomed(plan, state)))]
+        return [r.Resumed(message.at) if state.status == "stuck" else r.Retried(message.at)]
     if message.verb == state.stop == "cancel" and state.status != "stuck":
         return []  # its bodies are ending already
-    asked = r.Asked(message.at, message.verb, message.reason)
-    ended = sorted(state.in_flight) if state.status == "stuck" else []
+    return _stop(plan, state, m.Stop(message.at, message.verb, message.reason, idle=state.status == "stuck"))
+
+
+def _stop(plan: Plan, state: RunState, message: m.Stop) -> list[r.Record]:
+    """Stop a level. In an idle one nothing is running: what was in flight has been cut off by that."""
+    asked = r.Asked(message.at, message.verb, message.reason, message.cut)
+    ended = sorted(name for name in state.in_flight if is_body(plan, name)) if message.idle else []
     return [asked, *_cut(message.at, ended), *_cut(message.at, sorted(state.retrying))]
 
 
@@ -212,39 +210,36 @@ def _cut(at: float, names: Iterable[str]) -> list[r.Record]:
 
 def _adopted(plan: Plan, state: RunState, message: m.Adopted) -> list[r.Record]:
     """Go on with a stored run. What was to be cut when its process died has been cut by that."""
-    for name in state.in_flight:  # listed and not settled: it has begun (architecture.md 5.3)
-        state.steps[name].began = True
-    if state.terminal or state.status == "stuck":
-        return []
+    return _cut(message.at, sorted(doomed(plan, state)))
+
+
+def at_work(plan: Plan, state: RunState, at: float) -> tuple[list[str], list[str]]:
+    """Name what was running in a level when its process died: what runs again, and what was to be cut."""
     ended = doomed(plan, state)
-    again = ", ".join(sorted(state.in_flight - ended)) or _handling(state, message.at)
-    crashed: list[r.Record] = [r.Recovered(message.at)] if message.crashed and (again or ended) else []
-    if crashed and again and state.recoveries >= message.max_recoveries:
-        reason = (
-            f"its process died {state.recoveries + 1} times in a row while {again} was in flight; "
-            "mend that, then retry the run"
-        )
-        return [*crashed, r.Parked(message.at, reason)]
-    return crashed + _cut(message.at, sorted(ended))
-
-
-def _handling(state: RunState, at: float) -> str:
-    """Name the handler that was running, unless it waited for a retry."""
+    again = sorted(name for name in state.in_flight - ended if is_body(plan, name))
     waited = state.handler_retry_at is not None and state.handler_retry_at > at
-    return "" if waited or not state.queue else f"the {' of '.join(state.queue[0])}"
+    if state.queue and not waited and state.queue[0][1] not in state.children:
+        again.append(f"the {' of '.join(state.queue[0])}")
+    return again, sorted(ended)
 
 
 def doomed(plan: Plan, state: RunState) -> set[str]:
-    """Return the steps in flight that are to be cut off rather than left to settle."""
+    """Return the bodies in flight that are to be cut off rather than left to settle."""
     if state.cut:
-        return set(state.in_flight)
+        return {name for name in state.in_flight if is_body(plan, name)}
     if state.stop == "failure":
         return {name for name in state.in_flight if plan.steps[name].cancel_on_failure}
     return set()
 
 
+def _told_to_stop(plan: Plan, state: RunState) -> set[str]:
+    """Return the composed children in flight that a stopping level has told to stop."""
+    stopping = state.stop in ("failure", "undo", "cancel")
+    return {name for name in state.in_flight if stopping and not is_body(plan, name)}
+
+
 def _refused(_plan: Plan, state: RunState, message: m.Refused) -> list[r.Record]:
-    return [] if state.terminal or state.status == "stuck" else [r.Parked(message.at, message.reason)]
+    return [] if state.terminal else [r.Parked(message.at, message.reason)]
 
 
 _ON: dict[type[m.Message], Callable[[Plan, RunState, Any], list[r.Record]]] = {
@@ -254,4 +249,5 @@ _ON: dict[type[m.Message], Callable[[Plan, RunState, Any], list[r.Record]]] = {
     m.Verb: _verb,
     m.Adopted: _adopted,
     m.Refused: _refused,
+    m.Stop: _stop,
 }

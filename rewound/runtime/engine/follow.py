@@ -10,23 +10,37 @@ from collections.abc import Collection
 from msgspec import Struct
 
 from rewound.runtime.declare import Plan
-from rewound.runtime.engine.decide import doomed
+from rewound.runtime.engine.decide import doomed, is_body
+from rewound.runtime.engine.levels import Level, Path, live_levels
 from rewound.runtime.engine.records import HandlerKind
-from rewound.runtime.engine.state import Entry, RunState
+from rewound.runtime.engine.state import RunState
 
-__all__ = ["CutBody", "Effect", "RunBody", "RunHandler", "follow"]
+__all__ = ["CutBody", "Effect", "Open", "Place", "RunBody", "RunHandler", "follow"]
+
+Place = tuple[Path, str]
+"""A step of a level."""
 
 
 class RunBody(Struct, frozen=True):
     """Run a step's body."""
 
+    path: Path
+    step: str
+    attempt: int
+
+
+class Open(Struct, frozen=True):
+    """Make the inputs of a composed child of its parent's results, and open it."""
+
+    path: Path
     step: str
     attempt: int
 
 
 class RunHandler(Struct, frozen=True):
-    """Run an undo or a compensate. `rollback`: which rollback of the run this is, from 1."""
+    """Run an undo or a compensate. `rollback`: which rollback of its level this is, from 1."""
 
+    path: Path
     step: str
     kind: HandlerKind
     attempt: int
@@ -36,14 +50,15 @@ class RunHandler(Struct, frozen=True):
 class CutBody(Struct, frozen=True):
     """Cut a body off; it reports when it has ended."""
 
+    path: Path
     step: str
 
 
-Effect = RunBody | RunHandler | CutBody
+Effect = RunBody | Open | RunHandler | CutBody
 
 
 def follow(
-    plan: Plan, state: RunState, at: float, *, bodies: Collection[str], handler: Entry | None
+    plan: Plan, state: RunState, at: float, *, bodies: Collection[Place], handlers: Collection[Place]
 ) -> list[Effect]:
     """Return what to start and what to cut off, to be carried out in this order.
 
@@ -54,18 +69,36 @@ def follow(
         plan: the run's plan.
         state: its state, all of it stored.
         at: the storage's clock.
-        bodies: steps whose body is running here.
-        handler: the undo or compensate that is running here.
+        bodies: where a body is running here.
+        handlers: where an undo or compensate is running here.
     """
-    if state.terminal or state.status == "stuck":
+    if state.status == "stuck":
         return []
-    effects: list[Effect] = [
-        RunBody(step, state.steps[step].attempt)
-        for step in plan.steps
-        if step in state.in_flight - set(bodies)
-    ]
-    effects += [CutBody(step) for step in sorted(doomed(plan, state))]
-    if state.queue and handler is None and (state.handler_retry_at or 0.0) <= at:
-        kind, step = state.queue[0]
-        effects.append(RunHandler(step, kind, state.handler_attempt + 1, state.rollbacks))
+    effects: list[Effect] = []
+    for level in live_levels(plan, state):
+        effects += _forward(level, bodies)
+        effects += _backward(level, at, handlers)
     return effects
+
+
+def _forward(level: Level, bodies: Collection[Place]) -> list[Effect]:
+    path, plan, state = level
+    effects: list[Effect] = []
+    for step in plan.steps:
+        if step in state.in_flight and (path, step) not in bodies:
+            attempt = state.steps[step].attempt
+            if is_body(plan, step):
+                effects.append(RunBody(path, step, attempt))
+            elif step not in state.children:
+                effects.append(Open(path, step, attempt))
+    return effects + [CutBody(path, step) for step in sorted(doomed(plan, state))]
+
+
+def _backward(level: Level, at: float, handlers: Collection[Place]) -> list[Effect]:
+    path, plan, state = level
+    if not state.queue or state.status != "rolling_back" or (state.handler_retry_at or 0.0) > at:
+        return []
+    kind, step = state.queue[0]
+    if (path, step) in handlers or not is_body(plan, step):
+        return []
+    return [RunHandler(path, step, kind, state.handler_attempt + 1, state.rollbacks)]

@@ -18,9 +18,11 @@ __all__ = [
     "HandlerDone",
     "Interrupted",
     "Message",
+    "Opened",
     "Refused",
     "Result",
     "Settled",
+    "Stop",
     "Success",
     "Tick",
     "Verb",
@@ -67,13 +69,14 @@ Result = Success | Failure | Halting | Interrupted
 
 
 class Settled(Struct, frozen=True):
-    """An attempt of a step's body ended."""
+    """An attempt of a step's body ended. `path` leads to the composed child whose step it is."""
 
     at: float
     step: str
     attempt: int
     generation: int
     result: Result
+    path: tuple[str, ...] = ()
 
 
 class HandlerDone(Struct, frozen=True):
@@ -87,6 +90,7 @@ class HandlerDone(Struct, frozen=True):
         failure: `None` if it returned.
         rollback: the rollback it was started in (`RunHandler.rollback`); `None` stands for the one that
             is open. With it, a message that comes late cannot settle a later undo of the same step.
+        path: leads to the composed child whose step it is.
     """
 
     at: float
@@ -95,6 +99,17 @@ class HandlerDone(Struct, frozen=True):
     attempt: int
     failure: Failure | None = None
     rollback: int | None = None
+    path: tuple[str, ...] = ()
+
+
+class Opened(Struct, frozen=True):
+    """A composed child can begin: its inputs, as msgpack, were made of its parent's results (rule C1)."""
+
+    at: float
+    path: tuple[str, ...]
+    attempt: int
+    generation: int
+    inputs: bytes
 
 
 class Tick(Struct, frozen=True):
@@ -109,6 +124,24 @@ class Verb(Struct, frozen=True):
     at: float
     verb: VerbName
     reason: str = ""
+
+
+class Stop(Struct, frozen=True):
+    """A level is to stop: an accepted verb, or what a stopping parent passes on to a composed child.
+
+    Args:
+        at: when.
+        verb: whether it is to be taken back, or left as it is.
+        reason: whose wish it is.
+        cut: cut off what is in flight, rather than let it settle.
+        idle: nothing is running, because the run was stuck.
+    """
+
+    at: float
+    verb: Literal["undo", "cancel"]
+    reason: str = ""
+    cut: bool = True
+    idle: bool = False
 
 
 class Adopted(Struct, frozen=True):
@@ -126,4 +159,4 @@ class Refused(Struct, frozen=True):
     reason: str
 
 
-Message = Settled | HandlerDone | Tick | Verb | Adopted | Refused
+Message = Settled | HandlerDone | Opened | Stop | Tick | Verb | Adopted | Refused

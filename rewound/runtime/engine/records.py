@@ -35,6 +35,7 @@ __all__ = [
     "Started",
     "Succeeded",
     "UnknownRecord",
+    "Within",
     "decode_records",
     "encode_record",
 ]
@@ -106,10 +107,15 @@ class Cut(Record, tag=6, frozen=True, array_like=True):
 
 
 class Asked(Record, tag=7, frozen=True, array_like=True):
-    """An undo or a cancel was accepted (rule V1)."""
+    """An undo or a cancel was accepted (rule V1).
+
+    `cut` is false where a composed child is told to stop because a sibling failed: what it has in flight
+    may settle.
+    """
 
     verb: Literal["undo", "cancel"]
     reason: str
+    cut: bool = True
 
 
 class Expired(Record, tag=8, frozen=True, array_like=True):
@@ -163,7 +169,7 @@ class Retried(Record, tag=16, frozen=True, array_like=True):
     """A rolled-back run starts again: a new generation, every step anew (rule V2)."""
 
 
-_AnyRecord = (
+_OwnRecord = (
     Spawned
     | Started
     | Succeeded
@@ -182,7 +188,15 @@ _AnyRecord = (
     | Retried
 )
 
-_decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(_AnyRecord)
+
+class Within(Record, tag=17, frozen=True, array_like=True):
+    """A fact of a composed child: `path` names the steps that lead to it from the root (rule C1)."""
+
+    path: tuple[str, ...]
+    record: _OwnRecord
+
+
+_decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(_OwnRecord | Within)
 
 encode_record = msgspec.msgpack.Encoder().encode
 """Encode one record for the journal."""

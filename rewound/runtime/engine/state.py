@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from rewound.runtime.engine import records as r
 from rewound.runtime.outcomes import RollbackFailure, StepError
@@ -71,6 +71,7 @@ class RunState(Struct):
         handler_attempt: attempts made so far by the first handler of the queue.
         recoveries: takeovers in a row with a body in flight and nothing settled in between.
         stuck: why the run is parked; `parked_in` is the status it had.
+        children: the states of composed children, by step; each is like a run of its own.
     """
 
     inputs: bytes = b""
@@ -101,6 +102,7 @@ class RunState(Struct):
     recoveries: int = 0
     stuck: str | None = None
     parked_in: Status = "running"
+    children: dict[str, "RunState"] = {}
 
     @property
     def terminal(self) -> bool:
@@ -109,5 +111,10 @@ class RunState(Struct):
 
     @property
     def rollback_failures(self) -> list[RollbackFailure]:
-        """The undos and compensates that failed, in the order of their records."""
-        return [failure for failure in self.rolled.values() if failure is not None]
+        """The undos and compensates that failed, those of composed children first (rule C4)."""
+        inner = [
+            structs.replace(failure, step=f"{name}/{failure.step}")
+            for name, child in self.children.items()
+            for failure in child.rollback_failures
+        ]
+        return inner + [failure for failure in self.rolled.values() if failure is not None]

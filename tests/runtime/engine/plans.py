@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from msgspec import structs
+
 from rewound.runtime.declare import Call, HandlerPlan, Plan, Retry, StepPlan
 from rewound.runtime.declare.graph import dependents
 
-__all__ = ["plan_for", "retrying", "step"]
+__all__ = ["composed", "plan_for", "retrying", "step"]
 
 
 def retrying(attempts: int, delay: float = 10.0) -> Retry:
@@ -49,6 +51,11 @@ def step(
         decode=bytes,
         loose=False,
     )
+
+
+def composed(name: str, child: Plan, *needs: str) -> StepPlan:
+    """Make a step that composes a child."""
+    return structs.replace(step(name, *needs, undo=0, compensate=0), child=child)
 
 
 def plan_for(*steps: StepPlan | str, timeout: float | None = None) -> Plan:

@@ -13,6 +13,8 @@ def told(records: Iterable[r.Record]) -> list[str]:
 
 
 def _tell(record: r.Record) -> str:
+    if isinstance(record, r.Within):
+        return f"{'/'.join(record.path)}: {_tell(record.record)}"
     words = [type(record).__name__.lower()]
     match record:
         case r.Started(_, name, attempt):

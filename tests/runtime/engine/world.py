@@ -9,12 +9,15 @@ from rewound.runtime.declare import Plan
 from rewound.runtime.engine import (
     CutBody,
     Effect,
+    Open,
+    Place,
     RunBody,
     RunHandler,
     RunState,
     advance,
     fold,
     follow,
+    level_at,
     start,
 )
 from rewound.runtime.engine import messages as m
@@ -42,13 +45,24 @@ def error_of(step: str, attempts: int = 1) -> StepError:
     return StepError("Boom", f"{step} broke", step, attempts)
 
 
+def spell(path: tuple[str, ...], step: str) -> str:
+    """Name a step from the root: `charge`, or `child/charge` in a composed child."""
+    return "/".join((*path, step))
+
+
+def place_of(name: str) -> Place:
+    """Find the place that `spell` named."""
+    *path, step = name.split("/")
+    return tuple(path), step
+
+
 class World:
     """One run, its owner, its bodies and its journal.
 
     Args:
         plan: what runs.
         slots: how many bodies may be in flight.
-        queued: the run starts `queued`, without an owner.
+        queued: the run starts `queued`.
         max_recoveries: how many crashes in a row are put up with.
 
     Attributes:
@@ -74,7 +88,7 @@ class World:
         spawned = r.Spawned(0.0, b"", plan.name, plan.version, plan.shape, queued)
         self.journal: list[bytes] = [encode_record(spawned)]
         self.state: RunState = fold(plan, self.records)
-        self._adopting: bool | None = False if queued else None
+        self._adopting: bool | None = None
         if not queued:
             self.handle()
 
@@ -87,35 +101,32 @@ class World:
         """Tell the journal in short words, such as `failed a`."""
         return told(self.records[since:])
 
-    @property
-    def adopting(self) -> bool:
-        """Whether the run has no owner; the next batch begins with its adoption."""
-        return self._adopting is not None
-
     # -- what an owner does
 
     def handle(self, *messages: m.Message, death: Death | None = None) -> list[r.Record]:
         """Handle a batch: decide, start, commit, act. After a death the next batch begins with adoption."""
         records: list[r.Record] = []
-        running = self._running()
         for message in [*self._adoption(), *messages]:
             self._free(message)
             records += advance(self.plan, self.state, message)
-        records += start(self.plan, self.state, self.now, max(0, self.slots - len(self.state.in_flight)))
+        records += start(self.plan, self.state, self.now, self.slots - len(self.bodies))
         if death != "before commit":
             self.journal += [encode_record(record) for record in records]
         if death is not None:
-            # a report that was not stored is lost, and so is what it reported
-            self.torn.update(running - self._running() if death == "before commit" else ())
             self.die()
             return []
-        for effect in follow(self.plan, self.state, self.now, bodies=self.bodies, handler=self._entry()):
-            self._act(effect)
-        return records
+        opened: list[m.Message] = []
+        bodies = [place_of(name) for name in self.bodies]
+        for effect in follow(self.plan, self.state, self.now, bodies=bodies, handlers=self._handlers()):
+            opened += self._act(effect)
+        return records + (self.handle(*opened) if opened else [])
 
     def die(self, *, crashed: bool = True) -> None:
         """Lose everything that is not stored. `crashed=False`: the owner released the run."""
-        self.torn.update(self._running())
+        running = [self._key(name, body) for name, body in self.bodies.items()]
+        if self.handler is not None:
+            running.append(self._handler_key(self.handler))
+        self.torn.update(running)
         self.bodies.clear()
         self.handler = None
         self.state = fold(self.plan, self.records)
@@ -135,54 +146,63 @@ class World:
 
     def _free(self, message: m.Message) -> None:
         match message:
-            case m.Settled(_, name, attempt, generation):
+            case m.Settled(_, step, attempt, generation):
+                name = spell(message.path, step)
                 body = self.bodies.get(name)
                 if body is not None and (body.attempt, body.generation) == (attempt, generation):
                     del self.bodies[name]
-            case m.HandlerDone():
-                ended = RunHandler(message.step, message.kind, message.attempt, message.rollback or 0)
+            case m.HandlerDone(_, step, kind, attempt):
+                ended = RunHandler(message.path, step, kind, attempt, message.rollback or 0)
                 if self.handler == ended:
                     self.handler = None
             case _:
                 pass
 
-    def _act(self, effect: Effect) -> None:
+    def _act(self, effect: Effect) -> list[m.Message]:
         match effect:
-            case RunBody(name, attempt):
-                body = self.bodies[name] = Body(attempt, self.state.generation)
+            case RunBody(path, step, attempt):
+                name = spell(path, step)
+                body = self.bodies[name] = Body(attempt, self._generation(path))
                 self.begun[self._key(name, body)] += 1
-            case CutBody(name):
-                self.bodies[name].cut = True
+            case CutBody(path, step):
+                self.bodies[spell(path, step)].cut = True
+            case Open(path, step, attempt):
+                return [m.Opened(self.now, (*path, step), attempt, self._generation(path), b"")]
             case RunHandler():
                 assert self.handler is None
                 self.handler = effect
                 self.begun[self._handler_key(effect)] += 1
+        return []
 
-    def _entry(self) -> tuple[r.HandlerKind, str] | None:
-        return None if self.handler is None else (self.handler.kind, self.handler.step)
+    def _generation(self, path: tuple[str, ...]) -> int:
+        level = level_at(self.plan, self.state, path)
+        assert level is not None
+        return level.state.generation
 
-    def _running(self) -> set[tuple[object, ...]]:
-        handlers = [] if self.handler is None else [self._handler_key(self.handler)]
-        return {*handlers, *(self._key(name, body) for name, body in self.bodies.items())}
+    def _handlers(self) -> list[Place]:
+        return [] if self.handler is None else [(self.handler.path, self.handler.step)]
 
     def _key(self, name: str, body: Body) -> tuple[object, ...]:
         return (body.generation, name, body.attempt)
 
     def _handler_key(self, handler: RunHandler) -> tuple[object, ...]:
-        return (handler.rollback, handler.kind, handler.step, handler.attempt)
+        return (handler.rollback, handler.kind, spell(handler.path, handler.step), handler.attempt)
 
     # -- what happens to it
 
     def settled(self, name: str, result: m.Result) -> m.Settled:
         """Make the message that a running body ended."""
         body = self.bodies[name]
-        return m.Settled(self.now, name, body.attempt, body.generation, result)
+        path, step = place_of(name)
+        return m.Settled(self.now, step, body.attempt, body.generation, result, path)
 
     def done(self, failure: m.Failure | None = None) -> m.HandlerDone:
         """Make the message that the running handler ended."""
         assert self.handler is not None, "no handler is running"
         handler = self.handler
-        return m.HandlerDone(self.now, handler.step, handler.kind, handler.attempt, failure, handler.rollback)
+        return m.HandlerDone(
+            self.now, handler.step, handler.kind, handler.attempt, failure, handler.rollback, handler.path
+        )
 
     def succeed(self, *names: str, skipped: bool = False) -> None:
         """Let bodies return, one after another."""
