@@ -1,11 +1,11 @@
 """Oracle O2: is a journal one that a run without any crash could have written?"""
 
 from rewound.runtime.declare import Plan
-from rewound.runtime.engine import RunState, advance, fold, startable
+from rewound.runtime.engine import RunState, advance, fold
 from rewound.runtime.engine import messages as m
 from rewound.runtime.engine import records as r
 from rewound.runtime.engine.changes import apply
-from rewound.runtime.engine.decide import due
+from rewound.runtime.engine.decide import due, startable
 from tests.runtime.engine.world import error_of
 
 __all__ = ["without_crashes"]

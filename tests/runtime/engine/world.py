@@ -62,7 +62,7 @@ class World:
     Args:
         plan: what runs.
         slots: how many bodies may be in flight.
-        queued: the run starts `queued`.
+        queued: the run starts `queued`, without an owner.
         max_recoveries: how many crashes in a row are put up with.
 
     Attributes:
@@ -88,7 +88,7 @@ class World:
         spawned = r.Spawned(0.0, b"", plan.name, plan.version, plan.shape, queued)
         self.journal: list[bytes] = [encode_record(spawned)]
         self.state: RunState = fold(plan, self.records)
-        self._adopting: bool | None = None
+        self._adopting: bool | None = False if queued else None
         if not queued:
             self.handle()
 
@@ -101,18 +101,26 @@ class World:
         """Tell the journal in short words, such as `failed a`."""
         return told(self.records[since:])
 
+    @property
+    def adopting(self) -> bool:
+        """Whether the run has no owner; the next batch begins with its adoption."""
+        return self._adopting is not None
+
     # -- what an owner does
 
     def handle(self, *messages: m.Message, death: Death | None = None) -> list[r.Record]:
         """Handle a batch: decide, start, commit, act. After a death the next batch begins with adoption."""
         records: list[r.Record] = []
+        running = self._running()
         for message in [*self._adoption(), *messages]:
             self._free(message)
             records += advance(self.plan, self.state, message)
-        records += start(self.plan, self.state, self.now, self.slots - len(self.bodies))
+        records += start(self.plan, self.state, self.now, max(0, self.slots - len(self.bodies)))
         if death != "before commit":
             self.journal += [encode_record(record) for record in records]
         if death is not None:
+            # a report that was not stored is lost, and so is what it reported
+            self.torn.update(running - self._running() if death == "before commit" else ())
             self.die()
             return []
         opened: list[m.Message] = []
@@ -123,10 +131,7 @@ class World:
 
     def die(self, *, crashed: bool = True) -> None:
         """Lose everything that is not stored. `crashed=False`: the owner released the run."""
-        running = [self._key(name, body) for name, body in self.bodies.items()]
-        if self.handler is not None:
-            running.append(self._handler_key(self.handler))
-        self.torn.update(running)
+        self.torn.update(self._running())
         self.bodies.clear()
         self.handler = None
         self.state = fold(self.plan, self.records)
@@ -181,6 +186,10 @@ class World:
 
     def _handlers(self) -> list[Place]:
         return [] if self.handler is None else [(self.handler.path, self.handler.step)]
+
+    def _running(self) -> set[tuple[object, ...]]:
+        handlers = [] if self.handler is None else [self._handler_key(self.handler)]
+        return {*handlers, *(self._key(name, body) for name, body in self.bodies.items())}
 
     def _key(self, name: str, body: Body) -> tuple[object, ...]:
         return (body.generation, name, body.attempt)
