@@ -85,16 +85,16 @@ class HandlerDone(Struct, frozen=True):
         kind: which one.
         attempt: which attempt, from 1.
         failure: `None` if it returned.
-        rollback: the rollback it was started in (`RunHandler.rollback`); `None` stands for the one that
-            is open. With it, a message that comes late cannot settle a later undo of the same step.
+        rollback: the rollback it was started in (`RunHandler.rollback`), so that a message that comes
+            late cannot settle a later undo of the same step.
     """
 
     at: float
     step: str
     kind: HandlerKind
     attempt: int
-    failure: Failure | None = None
-    rollback: int | None = None
+    failure: Failure | None
+    rollback: int
 
 
 class Tick(Struct, frozen=True):

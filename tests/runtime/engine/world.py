@@ -140,7 +140,7 @@ class World:
                 if body is not None and (body.attempt, body.generation) == (attempt, generation):
                     del self.bodies[name]
             case m.HandlerDone():
-                ended = RunHandler(message.step, message.kind, message.attempt, message.rollback or 0)
+                ended = RunHandler(message.step, message.kind, message.attempt, message.rollback)
                 if self.handler == ended:
                     self.handler = None
             case _:
