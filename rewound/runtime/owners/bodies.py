@@ -83,8 +83,8 @@ class Bodies:
     def start_handler(self, effect: RunHandler) -> None:
         """Start an undo or a compensate."""
         self.handler = (effect.kind, effect.step)
-        step = self._plan.steps[effect.step]
-        self._tasks.start_soon(self._handler, step, handler_of(self._plan, effect.kind, effect.step), effect)
+        self._handling = running = Attempt(self._services.clock, self._services.threads)
+        self._tasks.start_soon(self.run_handler, self._plan.steps[effect.step], effect, running)
 
     def cut(self, step: str) -> None:
         """Cut a body off; it reports when it has ended."""
@@ -103,12 +103,12 @@ class Bodies:
         """Run one attempt of a step in this task and report it. `start` calls it."""
         generation = self._state.generation
         slots = self._services.slots
-        if not granted:
-            await slots.acquire()
-        try:
-            result = await self._forward(step, number, running)
-        finally:
-            slots.release()
+        result: Result = Interrupted()
+        if granted or await running.turn(slots):
+            try:
+                result = await self._forward(step, number, running)
+            finally:
+                slots.release()
         settled = Settled(self._services.time(), step.name, number, generation, result)
         self._report(("step", step.name), settled)
 
@@ -126,23 +126,27 @@ class Bodies:
             return failure_of(error, step=step.name, attempt=number, retry=step.retry, started=began)
         return Success(raw, skipped)
 
-    async def _handler(self, step: StepPlan, handler: HandlerPlan, effect: RunHandler) -> None:
+    async def run_handler(self, step: StepPlan, effect: RunHandler, running: Attempt) -> None:
+        """Run one attempt of an undo or compensate and report it. `start_handler` calls it."""
         slots = self._services.slots
-        await slots.acquire()
-        try:
-            failure = await self._backward(step, handler, effect)
-        finally:
-            slots.release()
+        failure: Failure | Interrupted | None = Interrupted()
+        if await running.turn(slots):
+            try:
+                failure = await self._backward(step, effect, running)
+            finally:
+                slots.release()
+        self._handling = None
         at, key = self._services.time(), ("handler", effect.kind, effect.step)
         if isinstance(failure, Interrupted):
             self._report(key, HandlerCut(effect.step, effect.kind))
         else:
-            self._report(key, HandlerDone(at, effect.step, effect.kind, effect.attempt, failure))
+            done = HandlerDone(at, effect.step, effect.kind, effect.attempt, failure, effect.rollback)
+            self._report(key, done)
 
     async def _backward(
-        self, step: StepPlan, handler: HandlerPlan, effect: RunHandler
+        self, step: StepPlan, effect: RunHandler, running: Attempt
     ) -> Failure | Interrupted | None:
-        self._handling = running = Attempt(self._services.clock, self._services.threads)
+        handler = handler_of(self._plan, effect.kind, effect.step)
         try:
             body = self._prepare_handler(step, handler, effect)
             await running.run(body, in_thread=not handler.call.is_async, limit=handler.timeout)
@@ -151,8 +155,6 @@ class Bodies:
             if isinstance(result, Failure | Interrupted):
                 return result
             return _halted_in_handler(step.name, effect)
-        finally:
-            self._handling = None
         return None
 
     def _prepare_handler(self, step: StepPlan, handler: HandlerPlan, effect: RunHandler) -> Callable[[], Any]:
