@@ -15,7 +15,7 @@ class RunEvent(Struct, frozen=True):
 
     Args:
         at: when it was recorded, unix seconds on the storage's clock.
-        name: such as `step.started`, `step.failed`, `rollback.opened`, `run.ended`.
+        name: such as `step.started`, `step.failed`, `rollback.opened`, `run.ended`, `child.ended`.
         step: the step it is about, if any.
         detail: more, as plain values: `attempt`, `error`, `message`, `kind`, `status`, `reason`.
     """
@@ -27,7 +27,13 @@ class RunEvent(Struct, frozen=True):
 
 
 def event_of(record: r.Record) -> RunEvent:
-    """Translate a record."""
+    """Translate a record. A fact of a composed child names its steps from the root, such as `audit/check`."""
+    if isinstance(record, r.Within):
+        inner, child = event_of(record.record), "/".join(record.path)
+        name = inner.name.replace("run.", "child.", 1) if inner.name.startswith("run.") else inner.name
+        return RunEvent(
+            inner.at, name, child if inner.step is None else f"{child}/{inner.step}", inner.detail
+        )
     name, step, detail = _told(record) or _told_of_handler(record) or _told_of_run(record)
     return RunEvent(record.at, name, step, detail)
 

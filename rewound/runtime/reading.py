@@ -1,17 +1,28 @@
 """Reading a run, wherever it lives: from its owner in this process, or from storage."""
 
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, TypeVar
 
-from rewound.errors import RunNotFound
-from rewound.runtime.declare import Plan, decode_result, load_inputs, redacted_inputs
+import msgspec
+
+from rewound.errors import InputError, RunNotFound
+from rewound.runtime.declare import (
+    ONCE,
+    Call,
+    Plan,
+    Shape,
+    StepPlan,
+    load_inputs,
+    redacted_inputs,
+)
 from rewound.runtime.engine import RunState, fold, outcome_of
-from rewound.runtime.engine.records import decode_records
+from rewound.runtime.engine.records import Record, Spawned, decode_records
 from rewound.runtime.node.watches import Watches
 from rewound.runtime.outcomes import Outcome
 from rewound.runtime.owners.run_owner import RunOwner
 from rewound.runtime.owners.services import Services
+from rewound.runtime.owners.values import value_of
 
 T = TypeVar("T")
 
@@ -26,51 +37,54 @@ class Reader:
         watches: for a run that lives elsewhere.
         plan: what the run runs.
         run_id: the run.
-        owner: its owner, if it was spawned here just now; spares reading a short run back from storage.
     """
 
-    def __init__(
-        self, services: Services, watches: Watches, plan: Plan, run_id: str, owner: RunOwner | None = None
-    ) -> None:
+    def __init__(self, services: Services, watches: Watches, plan: Plan, run_id: str) -> None:
         self.services = services
         self.plan = plan
         self.run_id = run_id
         self._watches = watches
-        self._owner = owner
 
     async def until(self, look: Callable[[RunState], T | None]) -> T:
         """Return what `look` makes of the run's state, as soon as that is not `None`.
 
         Waits for as long as it takes, without polling; a run that moves to another node is followed.
+
+        Raises:
+            RunNotFound: the run is not in storage.
+            RuntimeClosed: the runtime was closed meanwhile.
         """
+        followed: RunOwner | None = None
         async with AsyncExitStack() as stack:
             news = stack.enter_context(self.services.waiters.listen(self.run_id))
             watched = False
             while True:
-                owner = self._local_owner()
+                living = self.services.owners.get(self.run_id)
+                owner = living or _ended(followed)
                 if owner is None and not watched:
-                    await stack.enter_async_context(self._watches.watching(self.run_id))
+                    await stack.enter_async_context(self.watching())
                     watched = True
                 state = owner.state if owner is not None else await self.load()
                 found = None if state is None else look(state)
                 if found is not None:
                     return found
+                followed = living
                 await news.wait()
-
-    def _local_owner(self) -> RunOwner | None:
-        """Return the owner that lives here, or the one that has just ended here, once."""
-        living = self.services.owners.get(self.run_id)
-        if living is not None:
-            return living
-        owner, self._owner = self._owner, None
-        return owner if owner is not None and owner.state is not None and owner.state.terminal else None
 
     async def load(self) -> RunState:
         """Read the run's state from storage. Raises `RunNotFound`."""
         journal = await self.services.storage.load(self.run_id)
         if journal is None:
             raise RunNotFound(f"run {self.run_id} does not exist, or was purged after its retention")
-        return fold(self.plan, decode_records(journal.records))
+        records = decode_records(journal.records)
+        plan = (
+            self.plan if journal.head.fingerprint == self.plan.fingerprint else _widened(self.plan, records)
+        )
+        return fold(plan, records)
+
+    def watching(self) -> AbstractAsyncContextManager[None]:
+        """Have changes of the run reported to this node for the length of the block."""
+        return self._watches.watching(self.run_id)
 
     def outcome(self, state: RunState) -> Outcome[Any]:
         """Return how an ended run ended."""
@@ -81,12 +95,46 @@ class Reader:
 
     def value_of(self, state: RunState, step: str) -> Any:
         """Decode a completed step's result."""
-        value = state.steps[step].value
-        return None if value is None else decode_result(self.plan.steps[step], value)
+        return value_of(self.plan, state, step)
 
     def _inputs(self, state: RunState) -> dict[str, Any]:
-        return (
-            redacted_inputs(self.plan, load_inputs(self.plan, state.inputs))
-            if state.status == "failed"
-            else {}
-        )
+        if state.status != "failed":
+            return {}
+        try:
+            return redacted_inputs(self.plan, load_inputs(self.plan, state.inputs))
+        except InputError:  # another version's; what is secret in them is not known
+            return {}
+
+
+def _ended(owner: RunOwner | None) -> RunOwner | None:
+    """Return the owner that was followed until now if it saw the run's end: storage need not be asked."""
+    return owner if owner is not None and owner.state is not None and owner.state.terminal else None
+
+
+_plain = msgspec.msgpack.Decoder().decode
+
+
+def _widened(plan: Plan, records: list[Record]) -> Plan:
+    """Add the steps of the version that wrote a journal, so that what they did can be read."""
+    spawned = next((record for record in records if isinstance(record, Spawned)), None)
+    _, old = msgspec.convert(spawned.shape if spawned else ((), ()), Shape)
+    steps = {name: _bygone(plan, name, needs) for name, needs, _ in old if name not in plan.steps}
+    return msgspec.structs.replace(plan, steps=plan.steps | steps)
+
+
+def _bygone(plan: Plan, name: str, needs: tuple[str, ...]) -> StepPlan:
+    return StepPlan(
+        name=name,
+        label=f"{plan.name}.{name}",
+        needs=needs,
+        retry=ONCE,
+        timeout=None,
+        cancel_on_failure=False,
+        guards=(),
+        call=Call(lambda: None, is_async=False),
+        undo=None,
+        compensate=None,
+        returns=Any,
+        decode=_plain,
+        loose=False,
+    )

@@ -1,6 +1,7 @@
 """The handle on a run."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rewound.errors import DefinitionError, RunCancelled, RunFailed, RunHalted, RunNotFound, RunStuck
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 T_co = TypeVar("T_co", covariant=True)
 R = TypeVar("R")
+S = TypeVar("S")
 
 __all__ = ["Run"]
 
@@ -85,13 +87,18 @@ class Run(Generic[T_co]):
             TimeoutError: it has not ended; the run is left alone.
         """
 
-        def ended(state: RunState) -> RunState | None:
-            return state if state.terminal or state.stuck is not None else None
+        def ended(state: RunState) -> Outcome[Any] | RunStuck | None:
+            if state.stuck is not None:
+                return RunStuck(self.id, state.stuck)
+            return self._reader.outcome(state) if state.terminal else None
 
-        state = await self._within(timeout, lambda: self._reader.until(ended))
-        if state.stuck is not None:
-            raise RunStuck(self.id, state.stuck)
-        return self._reader.outcome(state)
+        async def wait() -> Outcome[Any] | RunStuck:
+            return await self._reader.until(ended)
+
+        outcome = await self._within(timeout, wait)
+        if isinstance(outcome, RunStuck):
+            raise outcome
+        return outcome
 
     async def step(
         self,
@@ -113,16 +120,18 @@ class Run(Generic[T_co]):
         if name not in self._reader.plan.steps:
             raise DefinitionError(f"{self.reactor} has no step {name!r}")
 
-        def settled(state: RunState) -> RunState | None:
+        def settled(state: RunState) -> tuple[bool, Any] | None:
+            if state.steps[name].phase in COMPLETE:
+                return True, self._reader.value_of(state, name)
             over = state.terminal or state.stuck is not None or first_failure(state) is not None
-            return state if over or state.steps[name].phase in COMPLETE else None
+            return (False, None) if over else None
 
-        state = await self._within(timeout, lambda: self._reader.until(settled))
-        if state.steps[name].phase in COMPLETE:
-            value: R = self._reader.value_of(state, name)
-            return value
+        completed, value = await self._within(timeout, partial(self._reader.until, settled))
+        if completed:
+            result: R = value
+            return result
         await self.result(timeout)
-        raise RunHalted(self.id, f"the run completed without {name}")
+        return await self.step(step, timeout)  # it was retried meanwhile, and has completed
 
     async def status(self) -> str:
         """Return the run's status as storage has it. Raises `RunNotFound`."""
@@ -138,7 +147,7 @@ class Run(Generic[T_co]):
         """
         seen, services = 0, self._reader.services
         with services.waiters.listen(self.id) as news:
-            async with self._runtime.watching(self.id):
+            async with self._reader.watching():
                 while True:
                     journal = await services.storage.load(self.id, start=seen)
                     if journal is None:
@@ -162,12 +171,11 @@ class Run(Generic[T_co]):
         """Start a rolled-back run again, or let a stuck one go on; as `Runtime.retry`."""
         await self._runtime.retry(self.id)
 
-    async def _within(self, timeout: Duration | None, wait: Any) -> RunState:  # noqa: ASYNC109
+    async def _within(self, timeout: Duration | None, wait: Callable[[], Awaitable[S]]) -> S:  # noqa: ASYNC109
         limit = None if timeout is None else seconds(timeout, "timeout", zero=True)
         try:
-            state: RunState = await within(self._reader.services.clock, limit, wait)
+            return await within(self._reader.services.clock, limit, wait)
         except TimeoutError:
             raise TimeoutError(
                 f"run {self.id} of {self.reactor} did not get there within {limit:g} s; it goes on"
             ) from None
-        return state

@@ -14,7 +14,6 @@ from rewound.actors import Clock, HostTask, SystemClock
 from rewound.errors import DefinitionError, RunNotFound, RuntimeClosed
 from rewound.runtime.declare import Duration, Plan, Reactor, plan_of, plans_for, reactors_defined, seconds
 from rewound.runtime.node.node import Node
-from rewound.runtime.owners.run_owner import RunOwner
 from rewound.runtime.owners.services import Services
 from rewound.runtime.reading import Reader
 from rewound.runtime.run import Run
@@ -103,7 +102,7 @@ class Runtime:
         self._open_state = _opener(state)
         self._storage = storage
         self._settings = settings
-        self._clock = clock or SystemClock()
+        self._clock = clock
         self._host: HostTask | None = None
         self._node: Node | None = None
 
@@ -115,10 +114,16 @@ class Runtime:
             raise RuntimeClosed("this runtime is entered already; make another one for another block")
         self._plans = self._known_plans()
         storage = open_storage(self._storage) if isinstance(self._storage, str) else self._storage
-        node = Node(Services(storage, self._clock, self._settings), self._plans, self._open_state)
-        host = HostTask()
-        await host.start(node.serve)
-        self._host, self._node = host, node
+        # Clocks wait on events of one event loop; a runtime may be entered again on another.
+        services = Services(storage, self._clock or SystemClock(), self._settings)
+        node = Node(services, self._plans, self._open_state)
+        self._host = host = HostTask()
+        try:
+            await host.start(node.serve)
+        except BaseException:
+            self._host = None
+            raise
+        self._node = node
         return self
 
     async def __aexit__(
@@ -201,13 +206,8 @@ class Runtime:
         _check_key(key)
         plan = self._plan(kind)
         spawned = await spawn(node, plan, given, key)
-        return self._handle(
-            plan,
-            spawned.run_id,
-            spawned.owner,
-            existing=spawned.existing,
-            inputs_differ=spawned.inputs_differ,
-        )
+        reader = Reader(node.services, node.watches, plan, spawned.run_id)
+        return Run(self, reader, existing=spawned.existing, inputs_differ=spawned.inputs_differ)
 
     @overload
     async def run(self, reactor: Reactor[T], /, *, key: str | None = None) -> T: ...
@@ -243,7 +243,8 @@ class Runtime:
             RunNotFound: there is no such run of that reactor.
             DefinitionError: this runtime does not know the run's reactor.
         """
-        journal = await self._running().services.storage.load(run_id, limit=0)
+        node = self._running()
+        journal = await node.services.storage.load(run_id, limit=0)
         if journal is None:
             raise RunNotFound(f"run {run_id} does not exist, or was purged after its retention")
         plan = self._plans.get(journal.head.reactor) if reactor is None else self._plan(reactor)
@@ -253,7 +254,7 @@ class Runtime:
             )
         if plan.name != journal.head.reactor:
             raise RunNotFound(f"run {run_id} is of reactor {journal.head.reactor!r}, not {plan.name!r}")
-        return self._handle(plan, run_id)
+        return Run(self, Reader(node.services, node.watches, plan, run_id))
 
     async def runs(
         self, *, status: str | None = None, reactor: type[Reactor[Any]] | str | None = None
@@ -322,18 +323,13 @@ class Runtime:
         """Examine the storage's settings: what is well, at risk, or must change."""
         return await self._running().services.storage.checks()
 
-    def watching(self, run_id: str) -> AbstractAsyncContextManager[None]:
-        """Have changes of a run reported to this node for the length of the block; handles use it."""
-        node = self._running()
-        return nullcontext() if run_id in node.services.owners else node.watches.watching(run_id)
-
     # -- the parts
 
     def _running(self) -> Node:
         if self._node is None:
             raise RuntimeClosed("the runtime is not running: use it inside `async with runtime`")
         if self._node.services.closing:
-            raise RuntimeClosed("the runtime is closing; it takes no more work")
+            raise RuntimeClosed("the runtime is closing, or has crashed; it takes no more work")
         return self._node
 
     def _known_plans(self) -> dict[str, Plan]:
@@ -350,19 +346,6 @@ class Runtime:
         self._plans[plan.name] = plan
         return plan
 
-    def _handle(
-        self,
-        plan: Plan,
-        run_id: str,
-        owner: RunOwner | None = None,
-        *,
-        existing: bool = False,
-        inputs_differ: bool = False,
-    ) -> Run[Any]:
-        node = self._running()
-        reader = Reader(node.services, node.watches, plan, run_id, owner)
-        return Run(self, reader, existing=existing, inputs_differ=inputs_differ)
-
 
 def _call_of(reactor: Any, inputs: Mapping[str, Any] | None) -> tuple[type[Reactor[Any]], Any]:
     kind: Any = reactor if isinstance(reactor, type) else type(reactor)
@@ -376,8 +359,12 @@ def _call_of(reactor: Any, inputs: Mapping[str, Any] | None) -> tuple[type[React
 
 
 def _check_key(key: object) -> None:
-    if key is not None and not (isinstance(key, str) and key):
-        raise DefinitionError(f"spawn(key={key!r}): a key is text, and not empty")
+    if key is not None and not (isinstance(key, str) and key and _is_unicode(key)):
+        raise DefinitionError(f"spawn(key={key!r}): a key is text that UTF-8 can encode, and not empty")
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _opener(state: State | None) -> Callable[[], AbstractAsyncContextManager[Any]]:

@@ -2,6 +2,7 @@
 
 import contextvars
 import hashlib
+import logging
 import secrets
 from typing import Any
 
@@ -12,6 +13,7 @@ from rewound.runtime.declare import Plan, decode_inputs
 from rewound.runtime.engine import RunState, fold, start
 from rewound.runtime.engine.records import FORMAT, Record, Spawned, decode_records, encode_record
 from rewound.runtime.logs import log_event
+from rewound.runtime.node.launch import launch
 from rewound.runtime.node.node import Node
 from rewound.runtime.owners.opening import Birth
 from rewound.runtime.owners.run_owner import RunOwner
@@ -21,10 +23,9 @@ __all__ = ["Spawn", "keyed_id", "spawn"]
 
 
 class Spawn(Struct, frozen=True):
-    """What spawning led to: a run, and its owner if the run is new and lives here."""
+    """What spawning led to."""
 
     run_id: str
-    owner: RunOwner | None = None
     existing: bool = False
     inputs_differ: bool = False
 
@@ -49,21 +50,12 @@ async def spawn(node: Node, plan: Plan, given: Any, key: str | None) -> Spawn:
     """
     services = node.services
     instance, raw = decode_inputs(plan, given)
-    if len(raw) > services.settings.max_payload:
-        raise PayloadTooLarge(
-            f"{plan.name}: the inputs take {len(raw)} bytes, more than "
-            f"max_payload={services.settings.max_payload}; store them elsewhere and pass a reference"
-        )
-    await node.online()
+    _check_size(plan, raw, services.settings.max_payload)
     run_id = random_id(services.time()) if key is None else keyed_id(plan.name, key)
-    if key is not None and (found := await _existing(node, run_id, raw)):
+    found = await _found_or_room(node, run_id, raw, keyed=key is not None)
+    if found is not None:
         return found
-    await services.owner_slots.acquire()
-    try:
-        owner = _start_owner(node, plan, run_id, (instance, raw), key=key)
-    except BaseException:
-        services.owner_slots.give()
-        raise
+    owner = _start_owner(node, plan, run_id, (instance, raw), key=key)
     await owner.born.wait()
     if owner.created is None:
         reason = owner.error or "this node lost its lease meanwhile"
@@ -72,7 +64,27 @@ async def spawn(node: Node, plan: Plan, given: Any, key: str | None) -> Spawn:
         ) from owner.error
     if not owner.created.created:
         return await _existing(node, run_id, raw) or Spawn(run_id, existing=True)
-    return Spawn(run_id, owner)
+    return Spawn(run_id)
+
+
+def _check_size(plan: Plan, raw: bytes, limit: int) -> None:
+    if len(raw) > limit:
+        raise PayloadTooLarge(
+            f"{plan.name}: the inputs take {len(raw)} bytes, more than max_payload={limit}; "
+            "store them elsewhere and pass a reference"
+        )
+
+
+async def _found_or_room(node: Node, run_id: str, raw: bytes, *, keyed: bool) -> Spawn | None:
+    """Find the run that there is, or take room for its owner."""
+    while True:
+        found = await _existing(node, run_id, raw) if keyed else None
+        if found is not None:
+            return found
+        await node.room()
+        if node.supervisor.find(run_id) is None:
+            return None
+        node.services.owner_slots.give()  # another task was faster: the run is its
 
 
 def _start_owner(
@@ -97,15 +109,7 @@ def _start_owner(
         key=key,
     )
     owner = RunOwner(services, plan, run_id, birth=Birth(new, state, instance), granted=granted)
-
-    def again() -> RunOwner:
-        return RunOwner(services, plan, run_id, crashed=True)
-
-    try:
-        node.supervisor.start(owner, factory=again, context=contextvars.copy_context())
-    except BaseException:
-        services.slots.give(granted)
-        raise
+    launch(services, node.supervisor, owner, contextvars.copy_context())
     return owner
 
 
@@ -116,13 +120,15 @@ async def _existing(node: Node, run_id: str, raw: bytes) -> Spawn | None:
         await owner.born.wait()
     journal = await node.services.storage.load(run_id, limit=1)
     if journal is None:
+        if owner is not None:  # storage lost the run, or it has expired: its owner goes first
+            await owner.ref.wait()
         return None
     first = decode_records(journal.records)[0]
     differ = isinstance(first, Spawned) and first.inputs != raw
     if differ:
         log_event(
             "rewound.run.existing",
-            30,
+            logging.WARNING,
             run=run_id,
             reason="the key was used with other inputs, which are kept",
         )

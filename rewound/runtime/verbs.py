@@ -38,12 +38,17 @@ async def _ask_by_mail(node: Node, run_id: str, verb: Verb) -> None:
     services = node.services
     mail = Mail(secrets.token_hex(10), encode_verb(verb), services.node)
     with services.waiters.listen(mail.id) as news:
-        head = await services.storage.post(run_id, mail)
-        if head is None:
-            raise RunNotFound(f"run {run_id} does not exist, or was purged after its retention")
-        if head.node is None or head.node == services.node:
-            node.take_soon(Need(head, "wake"))
-        while (raw := await services.storage.reply(mail.id)) is None:
+        while True:
+            # Again and again: it stores the mail once, but wakes the owner each time, and tells whether
+            # the run is still there.
+            head = await services.storage.post(run_id, mail)
+            raw = await services.storage.reply(mail.id)
+            if raw is not None:
+                break
+            if head is None:
+                raise RunNotFound(f"run {run_id} does not exist, or was purged after its retention")
+            if head.node is None or head.node == services.node:
+                node.take_soon(Need(head, "wake"))
             await node.news_or_poll(news)
     error = decode_reply(raw)
     if error is not None:

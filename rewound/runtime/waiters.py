@@ -4,26 +4,36 @@ A waiter is a local event. However many there are, they cost no connection and p
 and the node's one shared channel call `notify`.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 import anyio
+
+from rewound.errors import RuntimeClosed
 
 __all__ = ["Listener", "Waiters"]
 
 
 class Listener:
-    """One waiter on one subject. Set when anything happened since it last looked."""
+    """One waiter on one subject. Set when anything happened since it last looked.
 
-    __slots__ = ("_error", "_event", "_news")
+    Args:
+        worthwhile: tells whether news is worth waking the waiter for; spares it most steps of a run
+            whose end it waits for. Default: all news is.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_error", "_event", "_news", "_worthwhile")
+
+    def __init__(self, worthwhile: Callable[[], bool] | None = None) -> None:
+        self._worthwhile = worthwhile
         self._event: anyio.Event | None = None
         self._news = False
         self._error: Exception | None = None
 
     def notify(self, error: Exception | None = None) -> None:
         """Wake the waiter, now or when it next waits; with an error, that is raised in it."""
+        if error is None and self._worthwhile is not None and not self._worthwhile():
+            return
         self._news, self._error = True, error or self._error
         if self._event is not None:
             self._event.set()
@@ -47,11 +57,12 @@ class Waiters:
 
     def __init__(self) -> None:
         self._listeners: dict[str, set[Listener]] = {}
+        self._closed = False
 
     @contextmanager
-    def listen(self, subject: str) -> Generator[Listener]:
-        """Listen to a subject for the length of a `with` block."""
-        listener = Listener()
+    def listen(self, subject: str, worthwhile: Callable[[], bool] | None = None) -> Generator[Listener]:
+        """Listen to a subject for the length of a `with` block; see `Listener`."""
+        listener = Listener(worthwhile)
         self._listeners.setdefault(subject, set()).add(listener)
         try:
             yield listener
@@ -77,6 +88,16 @@ class Waiters:
             for listener in listeners:
                 listener.notify()
 
-    def __contains__(self, subject: str) -> bool:
-        """Whether anybody listens to the subject."""
-        return subject in self._listeners
+    def close(self) -> None:
+        """Raise `RuntimeClosed` in everybody who waits: nothing will be heard here any more."""
+        self._closed = True
+        for subject, listeners in self._listeners.items():
+            for listener in listeners:
+                listener.notify(_closed(subject))
+
+
+def _closed(subject: str) -> RuntimeClosed:
+    return RuntimeClosed(
+        f"the runtime is closed, so {subject} cannot be waited for; it is in storage, and goes on where a "
+        "runtime is running"
+    )

@@ -5,9 +5,9 @@ Pure: no I/O, no clock, no tasks, no random numbers.
 
 from rewound.runtime.engine.advance import advance, next_alarm, start, wanted
 from rewound.runtime.engine.changes import fold
-from rewound.runtime.engine.decide import doomed, handler_of, startable
-from rewound.runtime.engine.follow import CutBody, Effect, Open, Place, RunBody, RunHandler, follow
-from rewound.runtime.engine.levels import Level, Path, level_at
+from rewound.runtime.engine.decide import doomed, handler_of
+from rewound.runtime.engine.follow import CutBody, Effect, Open, RunBody, RunHandler, follow
+from rewound.runtime.engine.levels import Level, Path, Place, is_working, level_at, places_of, started_in
 from rewound.runtime.engine.outcome import first_failure, outcome_of
 from rewound.runtime.engine.state import RunState
 from rewound.runtime.engine.verbs import refusal
@@ -28,10 +28,13 @@ __all__ = [
     "fold",
     "follow",
     "handler_of",
+    "is_working",
     "level_at",
     "next_alarm",
     "outcome_of",
+    "places_of",
     "refusal",
     "start",
+    "started_in",
     "wanted",
 ]

@@ -201,7 +201,7 @@ class _Turn:
             self.deliver(path, m.Settled(at, name, attempt, state.generation, result, path))
         elif state.queue and state.queue[0][1] == name:
             kind, attempt = state.queue[0][0], state.handler_attempt + 1
-            self.deliver(path, m.HandlerDone(at, name, kind, attempt, path=path))
+            self.deliver(path, m.HandlerDone(at, name, kind, attempt, None, state.rollbacks, path))
 
 
 def _result_of(name: str, child: RunState) -> m.Result:

@@ -110,7 +110,7 @@ def conclude(state: RunState, at: float) -> r.Record | None:
             return r.RollbackOpened(at)
         case "cancel":
             return r.Ended(at, "cancelled")
-        case "halt":
+        case _:  # halt
             return None if state.retrying else r.Ended(at, "halted")
 
 
@@ -133,7 +133,7 @@ def _settled(plan: Plan, state: RunState, message: m.Settled) -> list[r.Record]:
             return [r.Halted(message.at, message.step, reason)]
         case m.Interrupted():
             return _cut(message.at, {message.step} & (doomed(plan, state) | _told_to_stop(plan, state)))
-        case m.Failure() as failure:
+        case failure:
             return _step_failed(plan, state, message, failure)
 
 
@@ -159,7 +159,7 @@ def _handler_done(plan: Plan, state: RunState, message: m.HandlerDone) -> list[r
         or state.status != "rolling_back"
         or state.queue[0] != (message.kind, message.step)
         or message.attempt != state.handler_attempt + 1
-        or message.rollback not in (None, state.rollbacks)
+        or message.rollback != state.rollbacks
     ):
         return []
     failure = message.failure

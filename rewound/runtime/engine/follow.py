@@ -11,14 +11,11 @@ from msgspec import Struct
 
 from rewound.runtime.declare import Plan
 from rewound.runtime.engine.decide import doomed, is_body
-from rewound.runtime.engine.levels import Level, Path, live_levels
+from rewound.runtime.engine.levels import Level, Path, Place, live_levels
 from rewound.runtime.engine.records import HandlerKind
 from rewound.runtime.engine.state import RunState
 
-__all__ = ["CutBody", "Effect", "Open", "Place", "RunBody", "RunHandler", "follow"]
-
-Place = tuple[Path, str]
-"""A step of a level."""
+__all__ = ["CutBody", "Effect", "Open", "RunBody", "RunHandler", "follow"]
 
 
 class RunBody(Struct, frozen=True):

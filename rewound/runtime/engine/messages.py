@@ -88,8 +88,8 @@ class HandlerDone(Struct, frozen=True):
         kind: which one.
         attempt: which attempt, from 1.
         failure: `None` if it returned.
-        rollback: the rollback it was started in (`RunHandler.rollback`); `None` stands for the one that
-            is open. With it, a message that comes late cannot settle a later undo of the same step.
+        rollback: the rollback it was started in (`RunHandler.rollback`), so that a message that comes
+            late cannot settle a later undo of the same step.
         path: leads to the composed child whose step it is.
     """
 
@@ -97,8 +97,8 @@ class HandlerDone(Struct, frozen=True):
     step: str
     kind: HandlerKind
     attempt: int
-    failure: Failure | None = None
-    rollback: int | None = None
+    failure: Failure | None
+    rollback: int
     path: tuple[str, ...] = ()
 
 

@@ -1,33 +1,26 @@
-"""Taking over runs: claim, start an owner; or park what no node can go on with."""
+"""Taking over runs: claim, start an owner; or leave them to nodes of another version."""
 
+import logging
 import secrets
 from collections.abc import Mapping
 
 from rewound.actors import Supervisor
-from rewound.errors import ActorStopped, ClaimLost, RewoundError, WrongStatus
-from rewound.runtime.declare import Plan, compatible
+from rewound.errors import ActorStopped, ClaimLost, StorageError
+from rewound.runtime.declare import Plan
 from rewound.runtime.engine.messages import Tick
-from rewound.runtime.engine.records import (
-    FORMAT,
-    Failed,
-    Halted,
-    Parked,
-    Record,
-    Spawned,
-    Started,
-    Succeeded,
-    decode_records,
-    encode_record,
-)
-from rewound.runtime.engine.state import TERMINAL
 from rewound.runtime.logs import log_event
+from rewound.runtime.node.launch import launch
+from rewound.runtime.node.objections import Objections
+from rewound.runtime.node.parking import park
 from rewound.runtime.owners.letters import ReadMail
-from rewound.runtime.owners.replies import encode_reply
 from rewound.runtime.owners.run_owner import RunOwner
 from rewound.runtime.owners.services import Services
-from rewound.storage.protocol import Answer, Claim, Commit, Head, Need
+from rewound.storage.protocol import Claim, Head, Need
 
 __all__ = ["Adoption"]
+
+KEPT = 2
+"""Leases for which a claim on a run that is not in storage is kept: what was sent may still arrive."""
 
 
 class Adoption:
@@ -43,7 +36,8 @@ class Adoption:
         self._services = services
         self._supervisor = supervisor
         self._plans = plans
-        self._objected: dict[str, float] = {}
+        self._objections = Objections(services)
+        self._missing: dict[str, float] = {}
 
     async def take(self, need: Need) -> None:
         """See to one run: nudge its owner if it lives here, else claim it and start one.
@@ -51,7 +45,7 @@ class Adoption:
         A run that this node's version of the reactor cannot go on with is left to others; if none has
         taken it after two leases, it is parked as stuck (architecture.md 5.8, feature A8).
         """
-        if self._nudge(need):
+        if self._nudge(need) or self._services.closing:
             return
         plan = self._plans.get(need.head.reactor)
         if plan is None or not self._services.owner_slots.take(1):
@@ -63,24 +57,18 @@ class Adoption:
             if not started:
                 self._services.owner_slots.give()
 
-    def start(self, plan: Plan, run_id: str, *, crashed: bool) -> None:
-        """Start the owner of a run whose claim this node holds; an owner slot was taken for it."""
-
-        def again() -> RunOwner:
-            return RunOwner(self._services, plan, run_id, crashed=True)
-
-        self._supervisor.start(RunOwner(self._services, plan, run_id, crashed=crashed), factory=again)
-
     async def adopt_orphans(self) -> None:
-        """Start an owner for each claim that has none: its owner met a storage failure."""
-        for run_id, claim in list(self._services.claims.items()):
-            if self._supervisor.find(run_id) is not None:
-                continue
-            journal = await self._services.storage.load(run_id, limit=0)
-            if journal is None or (journal.head.epoch, journal.head.nonce) != (claim.epoch, claim.nonce):
-                self._services.claims.pop(run_id, None)
-            elif self._services.owner_slots.take(1):
-                self.start(self._plans[journal.head.reactor], run_id, crashed=True)
+        """Start an owner for each claim that has none: storage failed its owner, or whoever claimed it."""
+        for claim in list(self._services.claims.values()):
+            if self._is_orphan(claim):
+                journal = await self._services.storage.load(claim.run_id, limit=0)
+                await self._adopt_orphan(claim, None if journal is None else journal.head)
+
+    async def give_up(self, run_id: str, reason: str) -> None:
+        """Park a run whose owner crashed again and again."""
+        claim = self._services.claims.pop(run_id, None)
+        if claim is not None:
+            await self._park(claim, reason)
 
     def _nudge(self, need: Need) -> bool:
         """Pass the news on to the run's owner, if it lives here."""
@@ -95,18 +83,47 @@ class Adoption:
             return True  # it is ending; the next sweep finds what it left
         return True
 
+    def _is_orphan(self, claim: Claim) -> bool:
+        services = self._services
+        alive = self._supervisor.find(claim.run_id) is not None
+        return not (alive or services.closing) and services.claims.get(claim.run_id) is claim
+
+    async def _adopt_orphan(self, claim: Claim, head: Head | None) -> None:
+        services, run_id = self._services, claim.run_id
+        if not self._is_orphan(claim):
+            return  # somebody took care of it while storage was asked
+        if head is None or (head.epoch, head.nonce) != (claim.epoch, claim.nonce):
+            since = self._missing.setdefault(run_id, services.clock.now())
+            if services.clock.now() - since >= KEPT * services.settings.lease:
+                self._forget(run_id)
+            return
+        self._missing.pop(run_id, None)
+        objection = self._objections.standing(run_id)
+        if objection:
+            if self._objections.is_ripe(run_id):
+                await self.give_up(run_id, objection)
+        elif services.owner_slots.take(1):
+            self._launch(self._plans[head.reactor], run_id, crashed=True)
+
+    def _forget(self, run_id: str) -> None:
+        self._services.claims.pop(run_id, None)
+        self._missing.pop(run_id, None)
+
+    def _launch(self, plan: Plan, run_id: str, *, crashed: bool) -> None:
+        owner = RunOwner(self._services, plan, run_id, crashed=crashed)
+        launch(self._services, self._supervisor, owner, self._services.context.copy())
+
     async def _take_over(self, need: Need, plan: Plan) -> bool:
         head = need.head
-        objection = await self._objection(head, plan)
-        if objection and not self._is_ripe(head.run_id):
+        objection = await self._objections.to(head, plan)
+        if objection and not self._objections.is_ripe(head.run_id):
             return False
         claim = await self._claim(head)
-        if claim is None or self._supervisor.find(head.run_id) is not None:
+        if claim is None:
             return False
-        self._objected.pop(head.run_id, None)
-        self._services.claims[head.run_id] = claim
         if objection:
-            await self.park(head.run_id, objection)
+            self._services.claims.pop(head.run_id)
+            await self._park(claim, objection)
             return False
         log_event(
             "rewound.claim.taken",
@@ -115,70 +132,39 @@ class Adoption:
             reason=need.reason,
             epoch=claim.epoch,
         )
-        self.start(plan, head.run_id, crashed=need.reason == "dead")
+        self._launch(plan, head.run_id, crashed=need.reason == "dead")
         return True
 
     async def _claim(self, head: Head) -> Claim | None:
-        services = self._services
-        if head.node == services.node:  # ours, though we lost sight of it
-            return Claim(head.run_id, services.node, head.epoch, head.nonce)
-        return await services.storage.claim(head, services.node, secrets.token_hex(6))
+        """Claim a run and note the claim; `None` if it is somebody's, or the node was fenced meanwhile.
 
-    async def _objection(self, head: Head, plan: Plan) -> str:
-        """Say why this node's version of the reactor cannot go on with a run; empty if it can."""
-        if head.format > FORMAT:
-            return f"its records are of format {head.format}, this version reads {FORMAT}"
-        if head.fingerprint == plan.fingerprint:
-            return ""
-        journal = await self._services.storage.load(head.run_id)
-        if journal is None:
-            return ""
+        The claim is noted before it is asked for: should the answer never come, the sweeper finds a claim
+        without an owner and looks what was stored.
+        """
+        services, run_id, node = self._services, head.run_id, self._services.node
+        if not node:
+            return None
+        if head.node == node:  # ours, though we lost sight of it
+            claim: Claim | None = Claim(run_id, node, head.epoch, head.nonce)
+        else:
+            nonce = secrets.token_hex(6)
+            noted = services.claims[run_id] = Claim(run_id, node, head.epoch + 1, nonce)
+            claim = await services.storage.claim(head, node, nonce)
+            if claim is None and services.claims.get(run_id) is noted:
+                del services.claims[run_id]
+        if claim is None or node != services.node or self._supervisor.find(run_id) is not None:
+            return None
+        services.claims[run_id] = claim
+        return claim
+
+    async def _park(self, claim: Claim, reason: str) -> None:
+        """Park a run; a claim that could not be given up is an orphan's again."""
+        parked = False
         try:
-            records = decode_records(journal.records)
-        except RewoundError as error:
-            return str(error)
-        spawned = next((record for record in records if isinstance(record, Spawned)), None)
-        if spawned is None:
-            return "its journal does not begin with its inputs"
-        return "; ".join(compatible(spawned.shape, plan, _touched(records)))
-
-    def _is_ripe(self, run_id: str) -> bool:
-        """Whether every node has had two leases to take a run that this one objects to."""
-        now = self._services.clock.now()
-        return now - self._objected.setdefault(run_id, now) >= 2 * self._services.settings.lease
-
-    async def park(self, run_id: str, reason: str) -> None:
-        """Park a run whose claim this node holds as stuck, without folding its journal."""
-        services = self._services
-        claim = services.claims.get(run_id)
-        journal = await services.storage.load(run_id, limit=0)
-        if claim is None or journal is None:
-            return
-        over = journal.head.status in TERMINAL or journal.head.status == "stuck"
-        refused = encode_reply(WrongStatus(f"run {run_id} cannot go on: {reason}"))
-        at = services.time()
-        commit = Commit(
-            claim=claim,
-            id=secrets.token_hex(8),
-            expected=journal.head.length,
-            records=[] if over else [encode_record(Parked(at, reason))],
-            status=None if over else "stuck",
-            due=None,
-            answers=[Answer(mail.id, refused) for mail in await services.storage.mail(run_id)],
-            retention=services.settings.retention,
-            release=True,
-        )
-        try:
-            appended = await services.storage.append(commit)
+            parked = await park(self._services, claim, reason)
         except ClaimLost:
-            services.claims.pop(run_id, None)
-            return
-        if appended.released:
-            services.claims.pop(run_id, None)
-        log_event("rewound.run.stuck", 40, run=run_id, reactor=journal.head.reactor, reason=reason)
-        services.changed(run_id)
-
-
-def _touched(records: list[Record]) -> set[str]:
-    """Name the steps that a journal says anything about."""
-    return {record.step for record in records if isinstance(record, Started | Succeeded | Failed | Halted)}
+            parked = True
+        except StorageError as error:
+            log_event("rewound.claim.orphaned", logging.WARNING, run=claim.run_id, reason=str(error))
+        if not parked and claim.node == self._services.node:
+            self._services.claims[claim.run_id] = claim

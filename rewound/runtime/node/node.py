@@ -1,7 +1,7 @@
 """The life of a node: join, serve, fence itself when its lease is lost, drain when it is closed."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
 
@@ -9,7 +9,7 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from rewound.actors import Supervisor
-from rewound.errors import ActorStopped, StorageError
+from rewound.errors import ActorStopped, RuntimeClosed, StorageError
 from rewound.runtime.deadline import within
 from rewound.runtime.declare import Plan
 from rewound.runtime.logs import log_event
@@ -25,6 +25,9 @@ from rewound.runtime.waiters import Listener as Listening
 from rewound.storage.protocol import Need
 
 __all__ = ["Node", "OpenState"]
+
+LEAST_PATIENCE = 1.0
+"""Seconds that cancelled bodies get at least."""
 
 OpenState = Callable[[], AbstractAsyncContextManager[Any]]
 
@@ -51,6 +54,9 @@ class Node:
         self._online = anyio.Event()
         self._closing = anyio.Event()
         self._owner_ends = anyio.Event()
+        self._waiting: set[anyio.CancelScope] = set()
+        self._drained = False
+        self._dead = ""
 
     async def serve(self, status: TaskStatus[None]) -> None:
         """Live from the opening of the storage to its closing; the runtime's host task runs this.
@@ -65,28 +71,44 @@ class Node:
         try:
             await self._warn()
             async with self._open_state() as self.services.state, self.supervisor:
-                async with anyio.create_task_group() as self.chores:
-                    await self._serve(status)
-                    self.chores.cancel_scope.cancel()
+                lease = Lease(self.services)
+                await lease.join()
+                await self._serve(lease, status)
                 await self._leave()
         finally:
             with anyio.CancelScope(shield=True):
                 await storage.close()
-            self.finished.set()
+            self._finish()
 
     def close(self) -> None:
         """Begin to close; `finished` is set at the end."""
         self.services.closing = True
         self._closing.set()
+        for scope in self._waiting:
+            scope.cancel()
 
-    async def online(self) -> None:
-        """Wait until the node has a lease."""
-        while not self._online.is_set():
-            await self._online.wait()
+    async def room(self) -> None:
+        """Wait until the node has a lease and room for one more owner, and take that.
+
+        Between its return and the next `await` the node keeps its lease and id.
+
+        Raises:
+            RuntimeClosed: the node closes, or began to while this waited.
+        """
+        slots = self.services.owner_slots
+        if not slots.take():
+            await self._unless_closed(slots.acquire)
+        try:
+            while not self._online.is_set():
+                await self._unless_closed(self._online.wait)
+            self._check_open()
+        except BaseException:
+            slots.give()
+            raise
 
     def take_soon(self, need: Need) -> None:
         """See to a run at once, in a task of the node's own."""
-        if self.chores is not None:
+        if self.chores is not None and not self.services.closing:
             self.chores.start_soon(self._take, need)
 
     async def news_or_poll(self, news: Listening) -> None:
@@ -96,16 +118,18 @@ class Node:
 
     # -- serving
 
-    async def _serve(self, status: TaskStatus[None]) -> None:
-        lease = Lease(self.services)
-        await lease.join()
-        self._online.set()
-        status.started()
-        while not await self._member(lease):
-            self._online = anyio.Event()
-            self._drop_owners()
-            await self._rejoin(lease)
+    async def _serve(self, lease: Lease, status: TaskStatus[None]) -> None:
+        async with anyio.create_task_group() as self.chores:
             self._online.set()
+            status.started()
+            try:
+                while not await self._member(lease) and await self._rejoin(lease):
+                    self._online.set()
+            except Exception as error:
+                log_event("rewound.claim.crashed", logging.ERROR, node=self.services.node, exc_info=error)
+                raise
+            await self._see_off()
+            self.chores.cancel_scope.cancel()
 
     async def _member(self, lease: Lease) -> bool:
         """Serve under one node id; return whether the node was closed (rather than fenced)."""
@@ -114,40 +138,59 @@ class Node:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(listener.run)
                 tasks.start_soon(self.sweeper.run)
+                tasks.start_soon(self.sweeper.guard_index)
                 tasks.start_soon(self._drain_when_closed, tasks)
                 await lease.keep()
+                self._fence()
                 tasks.cancel_scope.cancel()
-        return bool(self._closing.is_set())
+        return self._drained
 
-    def _drop_owners(self) -> None:
-        """Stop acting on runs that another node may claim now."""
+    def _fence(self) -> None:
+        """Stop acting on runs that another node may claim now, and on behalf of the node that is dead."""
+        self._online = anyio.Event()
+        self._dead, self.services.node = self.services.node, ""
+        self.services.claims.clear()
         for run_id in list(self.services.owners):
             self.supervisor.kill(run_id)
-        self.services.claims.clear()
 
-    async def _rejoin(self, lease: Lease) -> None:
-        dead = self.services.node
-        while True:
+    async def _rejoin(self, lease: Lease) -> bool:
+        """Come back under a new id, as soon as storage can be reached; `False` if the node is closed."""
+        while not self.services.closing:
             try:
-                await self.services.storage.leave(dead)
+                await self.services.storage.leave(self._dead)
                 await lease.join()
                 await self.watches.renew()
             except StorageError as error:
-                log_event("rewound.claim.rejoin", logging.WARNING, node=dead, reason=str(error))
-                await self.services.clock.sleep(self.services.settings.lease / 10)
+                log_event("rewound.claim.rejoin", logging.WARNING, node=self._dead, reason=str(error))
+                await self._pause(self.services.settings.lease / 10)
             else:
-                return
+                return True
+        return False
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but not for a node that is closed."""
+        with suppress(TimeoutError):
+            await within(self.services.clock, seconds, self._closing.wait)
+
+    def _check_open(self) -> None:
+        if self.services.closing:
+            raise RuntimeClosed("the runtime is closing; it takes no more work")
+
+    async def _unless_closed(self, wait: Callable[[], Awaitable[object]]) -> None:
+        self._check_open()
+        with anyio.CancelScope() as scope:
+            self._waiting.add(scope)
+            try:
+                await wait()
+            finally:
+                self._waiting.discard(scope)
+            return
+        self._check_open()
 
     def _gave_up(self, run_id: Any, crash: Exception) -> None:
         if self.chores is not None:
             reason = f"its owner crashed again and again: {type(crash).__name__}: {crash}"
-            self.chores.start_soon(self._park, run_id, reason)
-
-    async def _park(self, run_id: str, reason: str) -> None:
-        try:
-            await self.adoption.park(run_id, reason)
-        except StorageError as error:
-            log_event("rewound.claim.orphaned", logging.WARNING, run=run_id, reason=str(error))
+            self.chores.start_soon(self.adoption.give_up, run_id, reason)
 
     async def _take(self, need: Need) -> None:
         try:
@@ -155,7 +198,8 @@ class Node:
         except StorageError as error:  # the sweeper tries again
             log_event("rewound.claim.orphaned", logging.WARNING, run=need.head.run_id, reason=str(error))
 
-    def _owner_ended(self, _run_id: Any) -> None:
+    def _owner_ended(self, run_id: Any) -> None:
+        self.services.owners.pop(run_id).end()
         self.services.owner_slots.give()
         self._owner_ends.set()
 
@@ -166,47 +210,67 @@ class Node:
 
     # -- closing
 
+    @property
+    def _patience(self) -> float:
+        """Seconds that bodies get to end in, once they were cancelled."""
+        return max(self.services.settings.grace, LEAST_PATIENCE)
+
     async def _drain_when_closed(self, tasks: TaskGroup) -> None:
         await self._closing.wait()
+        self._order(Close())
         grace = self.services.settings.grace
-        if not await self._drained(Close(), grace) and not await self._drained(
-            Close(now=True), max(grace, 1.0)
-        ):
-            self.leftovers = list(self.services.owners)
-            bodies = [f"{owner.plan.name} {run_id}" for run_id, owner in self.services.owners.items()]
-            log_event(
-                "rewound.run.abandoned", logging.ERROR, runs=bodies, reason="a step ignores its cancellation"
-            )
+        if not (grace and await self._emptied(grace)):
+            self._order(Close(now=True))
+            await self._emptied(self._patience)
+        self._drained = True
         tasks.cancel_scope.cancel()
 
-    async def _drained(self, order: Close, grace: float) -> bool:
+    def _order(self, order: Close) -> None:
         for run_id in list(self.services.owners):
-            self._tell(run_id, order)
+            ref = self.supervisor.find(run_id)
+            if ref is not None:
+                with suppress(ActorStopped):  # it is ending by itself
+                    ref.signal("close", order)
+
+    async def _emptied(self, patience: float) -> bool:
+        """Wait until no owner is left; return whether that came in time."""
         try:
-            await within(self.services.clock, grace, self._all_ended)
+            await within(self.services.clock, patience, self._all_ended)
         except TimeoutError:
             return False
         return True
-
-    def _tell(self, run_id: str, order: Close) -> None:
-        ref = self.supervisor.find(run_id)
-        if ref is not None:
-            try:
-                ref.signal("close", order)
-            except ActorStopped:
-                return  # it is ending by itself
 
     async def _all_ended(self) -> None:
         while self.services.owners:
             self._owner_ends = anyio.Event()
             await self._owner_ends.wait()
 
+    async def _see_off(self) -> None:
+        """Leave owners behind whose bodies ignore their cancellation."""
+        if not self._drained:
+            await self._emptied(self._patience)
+        if not self.services.owners:
+            return
+        self.leftovers = [f"{owner.plan.name} {run_id}" for run_id, owner in self.services.owners.items()]
+        log_event(
+            "rewound.run.abandoned",
+            logging.ERROR,
+            runs=self.leftovers,
+            reason="a step ignores its cancellation",
+        )
+
     async def _leave(self) -> None:
+        node = self.services.node or self._dead
         with anyio.CancelScope(shield=True):
             try:
-                await self.services.storage.leave(self.services.node)
+                await self.services.storage.leave(node)
             except StorageError as error:
-                log_event("rewound.claim.leave", logging.WARNING, node=self.services.node, reason=str(error))
-        if self.leftovers:
-            await self.services.storage.close()
-            self.finished.set()
+                log_event("rewound.claim.leave", logging.WARNING, node=node, reason=str(error))
+            if self.leftovers:  # the supervisor waits for them; whoever closed the runtime does not
+                await self.services.storage.close()
+                self._finish()
+
+    def _finish(self) -> None:
+        self.close()
+        self.finished.set()
+        self.services.waiters.close()

@@ -16,6 +16,9 @@ from rewound.runtime.owners.services import Services
 
 __all__ = ["Sweeper"]
 
+SCAN_PAUSE = 0.05
+"""Seconds between the pages of a scan."""
+
 
 class Sweeper:
     """Sweeps every quarter of a lease, and at once when told to look.
@@ -69,7 +72,6 @@ class Sweeper:
                 break
         self._watches.poll()
         await self._services.storage.purge()
-        await self._scan_after_failover()
 
     def _report(self, unknown: dict[str, int]) -> None:
         """Say once which reactors are left to other nodes (feature A9)."""
@@ -77,18 +79,29 @@ class Sweeper:
             self._reported.add(reactor)
             log_event("rewound.claim.unknown", logging.WARNING, reactor=reactor, runs=unknown[reactor])
 
+    async def guard_index(self) -> None:
+        """Look at all runs once after each change of server: a failover may lose an index entry alone.
+
+        Runs until cancelled, beside the sweeps, which a long scan must not hold up.
+        """
+        while True:
+            try:
+                await self._scan_after_failover()
+            except StorageError as error:  # the server counts as new until a scan came to its end
+                log_event("rewound.claim.scan", logging.WARNING, node=self._services.node, reason=str(error))
+            await self._services.clock.sleep(self._services.settings.lease / 4)
+
     async def _scan_after_failover(self) -> None:
-        """Look at all runs once after the server changed: a failover may lose an index entry alone."""
-        identity = await self._services.storage.identity()
-        known, self._identity = self._identity, identity
-        if known in (None, identity):
-            return
-        log_event("rewound.claim.scan", node=self._services.node, server=identity)
-        cursor = await self._services.storage.scan()
-        while cursor is not None:
-            await self._services.clock.sleep(0.05)
-            cursor = await self._services.storage.scan(cursor)
-        self.look()
+        storage = self._services.storage
+        identity = await storage.identity()
+        if self._identity not in (None, identity):
+            log_event("rewound.claim.scan", node=self._services.node, server=identity)
+            cursor = await storage.scan()
+            while cursor is not None:
+                await self._services.clock.sleep(SCAN_PAUSE)
+                cursor = await storage.scan(cursor)
+            self.look()
+        self._identity = identity
 
     async def _wait(self, pause: float) -> None:
         with suppress(TimeoutError):

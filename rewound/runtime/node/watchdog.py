@@ -16,7 +16,7 @@ from rewound.runtime.owners.services import Services
 
 __all__ = ["watching"]
 
-_BODY = Bodies.run_step.__code__
+_BODIES = (Bodies.run_step.__code__, Bodies.run_handler.__code__)
 
 
 @contextmanager
@@ -84,7 +84,7 @@ class _Watchdog:
 def _step_in(frame: FrameType | None) -> str | None:
     """Find the body that runs in a stack by the frame that started it."""
     while frame is not None:
-        if frame.f_code is _BODY:
+        if frame.f_code in _BODIES:
             step, bodies = frame.f_locals["step"], frame.f_locals["self"]
             return f"{bodies.reactor}.{step.name}"
         frame = frame.f_back

@@ -1,10 +1,13 @@
 """Runs that somebody here waits for and that live on another node."""
 
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import anyio
 
+from rewound.errors import StorageError
+from rewound.runtime.logs import log_event
 from rewound.runtime.owners.services import Services
 
 __all__ = ["Watches"]
@@ -26,16 +29,22 @@ class Watches:
         """Have changes of a run reported to this node for the length of the block."""
         self._counts[run_id] = self._counts.get(run_id, 0) + 1
         try:
-            if self._counts[run_id] == 1:
+            if self._counts[run_id] == 1 and self._services.node:  # without a lease: `renew` will do it
                 await self._services.storage.watch(run_id, self._services.node)
             yield
         finally:
             self._counts[run_id] -= 1
             if not self._counts[run_id]:
                 del self._counts[run_id]
-                # Left behind, a watch costs one hint per change; it must not outlive a cancelled waiter.
-                with anyio.CancelScope(shield=True):
-                    await self._services.storage.unwatch(run_id, self._services.node)
+                await self._unwatch(run_id)
+
+    async def _unwatch(self, run_id: str) -> None:
+        """End the watch for a cancelled waiter, too. Left behind, it costs one hint per change of the run."""
+        with anyio.CancelScope(shield=True):
+            try:
+                await self._services.storage.unwatch(run_id, self._services.node)
+            except StorageError as error:
+                log_event("rewound.claim.unwatch", logging.WARNING, run=run_id, reason=str(error))
 
     async def renew(self) -> None:
         """Watch again under a new node id."""

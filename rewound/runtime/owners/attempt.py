@@ -8,7 +8,7 @@ import anyio
 import anyio.to_thread
 from anyio import CancelScope, CapacityLimiter
 
-from rewound.actors import Clock
+from rewound.actors import Clock, Slots
 from rewound.errors import Halt
 from rewound.runtime.declare import Retry, describe_error
 from rewound.runtime.engine.messages import Failure, Halting, Interrupted, Result
@@ -24,12 +24,13 @@ class Attempt:
         threads: bounds the worker threads that plain `def` bodies run in.
     """
 
-    __slots__ = ("_clock", "_expired", "_scope", "_threads", "cut_off")
+    __slots__ = ("_clock", "_expired", "_queueing", "_scope", "_threads", "cut_off")
 
     def __init__(self, clock: Clock, threads: CapacityLimiter) -> None:
         self._clock = clock
         self._threads = threads
         self._scope = CancelScope()
+        self._queueing: CancelScope | None = None
         self._expired = False
         self.cut_off = False
 
@@ -37,10 +38,21 @@ class Attempt:
         """Cancel the body. One that swallows that, or runs in a thread, ends in its own time."""
         self.cut_off = True
         self._scope.cancel()
+        if self._queueing is not None:
+            self._queueing.cancel()
 
     def _expire(self) -> None:
         self._expired = True
         self._scope.cancel()
+
+    async def turn(self, slots: Slots) -> bool:
+        """Wait for a slot and take it; `False` if the attempt was cut off before it had one."""
+        if self.cut_off:
+            return False
+        with CancelScope() as self._queueing:
+            await slots.acquire()
+            return True
+        return False
 
     async def run(self, body: Callable[[], Any], *, in_thread: bool, limit: float | None) -> Any:
         """Return what the body returns.

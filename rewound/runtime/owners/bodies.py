@@ -5,24 +5,43 @@ from typing import Any
 
 from anyio.abc import TaskGroup
 
+from rewound.errors import RewoundError
 from rewound.runtime.context import Context, Kind, idempotency_key
 from rewound.runtime.declare import (
+    ONCE,
     HandlerPlan,
     Plan,
     Reactor,
     StepPlan,
-    decode_result,
+    child_inputs,
     encode_result,
     prepare,
 )
-from rewound.runtime.engine import RunHandler, RunState
-from rewound.runtime.engine.decide import handler_of
-from rewound.runtime.engine.messages import Failure, HandlerDone, Interrupted, Result, Settled, Success
-from rewound.runtime.engine.state import Entry
+from rewound.runtime.engine import (
+    Level,
+    Open,
+    Path,
+    Place,
+    RunBody,
+    RunHandler,
+    RunState,
+    handler_of,
+    level_at,
+)
+from rewound.runtime.engine.messages import (
+    Failure,
+    HandlerDone,
+    Interrupted,
+    Opened,
+    Result,
+    Settled,
+    Success,
+)
 from rewound.runtime.outcomes import StepError
 from rewound.runtime.owners.attempt import Attempt, failure_of
 from rewound.runtime.owners.letters import HandlerCut, OwnerMail
 from rewound.runtime.owners.services import Services
+from rewound.runtime.owners.values import Values
 
 __all__ = ["Bodies"]
 
@@ -40,6 +59,10 @@ class Bodies:
         state: its state, read for results and errors only.
         tasks: the owner's task group.
         report: takes a key and a message, never waits.
+
+    Attributes:
+        steps: the bodies that run, by their place.
+        handlers: the undos and compensates that run.
     """
 
     def __init__(
@@ -56,13 +79,12 @@ class Bodies:
         self._services = services
         self._plan = plan
         self._run_id = run_id
-        self._instance = instance
         self._state = state
         self._tasks = tasks
         self._report = report
-        self.steps: dict[str, Attempt] = {}
-        self.handler: Entry | None = None
-        self._handling: Attempt | None = None
+        self._values = Values(state, instance)
+        self.steps: dict[Place, Attempt] = {}
+        self.handlers: dict[Place, Attempt] = {}
 
     @property
     def reactor(self) -> str:
@@ -72,116 +94,144 @@ class Bodies:
     @property
     def busy(self) -> bool:
         """Whether any user code is running."""
-        return bool(self.steps) or self.handler is not None
+        return bool(self.steps or self.handlers)
 
-    def start(self, step: str, attempt: int, *, granted: bool) -> None:
+    def start(self, effect: RunBody, *, granted: bool) -> None:
         """Start a step's body; `granted`: a slot was taken for it already."""
         running = Attempt(self._services.clock, self._services.threads)
-        self.steps[step] = running
-        self._tasks.start_soon(self.run_step, self._plan.steps[step], attempt, running, granted)
+        self.steps[effect.path, effect.step] = running
+        level = self._level(effect.path)
+        step = level.plan.steps[effect.step]
+        self._tasks.start_soon(self.run_step, step, effect, running, granted)
 
     def start_handler(self, effect: RunHandler) -> None:
         """Start an undo or a compensate."""
-        self.handler = (effect.kind, effect.step)
-        step = self._plan.steps[effect.step]
-        self._tasks.start_soon(self._handler, step, handler_of(self._plan, effect.kind, effect.step), effect)
+        running = Attempt(self._services.clock, self._services.threads)
+        self.handlers[effect.path, effect.step] = running
+        step = self._level(effect.path).plan.steps[effect.step]
+        self._tasks.start_soon(self.run_handler, step, effect, running)
 
-    def cut(self, step: str) -> None:
+    def open(self, effect: Open) -> None:
+        """Make a composed child's inputs and report them, or that they cannot be made (rule S2)."""
+        level, path = self._level(effect.path), (*effect.path, effect.step)
+        at, generation = self._services.time(), level.state.generation
+        message: OwnerMail
+        try:
+            values = self._values
+            inputs = child_inputs(
+                level.plan, level.plan.steps[effect.step], values.instance(level), values.of(level)
+            )
+        except RewoundError as error:
+            refused = failure_of(error, step=effect.step, attempt=effect.attempt, retry=ONCE, started=False)
+            message = Settled(at, effect.step, effect.attempt, generation, refused, effect.path)
+        else:
+            message = Opened(at, path, effect.attempt, generation, inputs)
+        self._report(("open", path), message)
+
+    def cut(self, place: Place) -> None:
         """Cut a body off; it reports when it has ended."""
-        attempt = self.steps.get(step)
+        attempt = self.steps.get(place)
         if attempt is not None and not attempt.cut_off:
             attempt.cut()
 
     def cut_all(self) -> None:
         """Cut everything off, because the node closes."""
-        for step in self.steps:
-            self.cut(step)
-        if self._handling is not None:
-            self._handling.cut()
+        for running in [*self.steps.values(), *self.handlers.values()]:
+            if not running.cut_off:
+                running.cut()
 
-    async def run_step(self, step: StepPlan, number: int, running: Attempt, granted: bool) -> None:  # noqa: FBT001
+    async def run_step(self, step: StepPlan, effect: RunBody, running: Attempt, granted: bool) -> None:  # noqa: FBT001
         """Run one attempt of a step in this task and report it. `start` calls it."""
-        generation = self._state.generation
+        level = self._level(effect.path)
+        generation = level.state.generation
         slots = self._services.slots
-        if not granted:
-            await slots.acquire()
-        try:
-            result = await self._forward(step, number, running)
-        finally:
-            slots.release()
-        settled = Settled(self._services.time(), step.name, number, generation, result)
-        self._report(("step", step.name), settled)
+        result: Result = Interrupted()
+        if granted or await running.turn(slots):
+            try:
+                result = await self._forward(level, step, effect, running)
+            finally:
+                slots.release()
+        at = self._services.time()
+        settled = Settled(at, step.name, effect.attempt, generation, result, effect.path)
+        self._report(("step", effect.path, step.name), settled)
 
-    async def _forward(self, step: StepPlan, number: int, running: Attempt) -> Result:
-        began = False
+    async def _forward(self, level: Level, step: StepPlan, effect: RunBody, running: Attempt) -> Result:
+        began, values = False, self._values
         try:
-            context = self._context(step.name, number, "forward")
+            context = self._context(effect.path, step.name, effect.attempt, "forward")
             body = prepare(
-                self._plan, step, step.call, self._instance, self._result_of, error=None, ctx=context
+                level.plan, step, step.call, values.instance(level), values.of(level), error=None, ctx=context
             )
             began = True
             value = await running.run(body, in_thread=not step.call.is_async, limit=step.timeout)
             raw, skipped = encode_result(step, value, max_payload=self._services.settings.max_payload)
         except BaseException as error:  # noqa: BLE001 - rule S8; failure_of lets through what must be
-            return failure_of(error, step=step.name, attempt=number, retry=step.retry, started=began)
+            return failure_of(error, step=step.name, attempt=effect.attempt, retry=step.retry, started=began)
         return Success(raw, skipped)
 
-    async def _handler(self, step: StepPlan, handler: HandlerPlan, effect: RunHandler) -> None:
+    async def run_handler(self, step: StepPlan, effect: RunHandler, running: Attempt) -> None:
+        """Run one attempt of an undo or compensate and report it. `start_handler` calls it."""
         slots = self._services.slots
-        await slots.acquire()
-        try:
-            failure = await self._backward(step, handler, effect)
-        finally:
-            slots.release()
-        at, key = self._services.time(), ("handler", effect.kind, effect.step)
+        failure: Failure | Interrupted | None = Interrupted()
+        if await running.turn(slots):
+            try:
+                failure = await self._backward(step, effect, running)
+            finally:
+                slots.release()
+        at, key = self._services.time(), ("handler", effect.kind, effect.path, effect.step)
         if isinstance(failure, Interrupted):
-            self._report(key, HandlerCut(effect.step, effect.kind))
+            self._report(key, HandlerCut((effect.path, effect.step)))
         else:
-            self._report(key, HandlerDone(at, effect.step, effect.kind, effect.attempt, failure))
+            done = HandlerDone(
+                at, effect.step, effect.kind, effect.attempt, failure, effect.rollback, effect.path
+            )
+            self._report(key, done)
 
     async def _backward(
-        self, step: StepPlan, handler: HandlerPlan, effect: RunHandler
+        self, step: StepPlan, effect: RunHandler, running: Attempt
     ) -> Failure | Interrupted | None:
-        self._handling = running = Attempt(self._services.clock, self._services.threads)
+        level = self._level(effect.path)
+        handler = handler_of(level.plan, effect.kind, effect.step)
         try:
-            body = self._prepare_handler(step, handler, effect)
+            body = self._prepare_handler(level, step, handler, effect)
             await running.run(body, in_thread=not handler.call.is_async, limit=handler.timeout)
         except BaseException as error:  # noqa: BLE001 - rules S5 and S8; failure_of lets through what must be
             result = failure_of(error, step=step.name, attempt=effect.attempt, retry=handler.retry)
             if isinstance(result, Failure | Interrupted):
                 return result
             return _halted_in_handler(step.name, effect)
-        finally:
-            self._handling = None
         return None
 
-    def _prepare_handler(self, step: StepPlan, handler: HandlerPlan, effect: RunHandler) -> Callable[[], Any]:
-        own = self._state.steps[step.name]
+    def _prepare_handler(
+        self, level: Level, step: StepPlan, handler: HandlerPlan, effect: RunHandler
+    ) -> Callable[[], Any]:
+        own = level.state.steps[step.name]
         cut_off = StepError("Cancelled", "the step was cut off before it settled", step.name, own.attempt)
         return prepare(
-            self._plan,
+            level.plan,
             step,
             handler.call,
-            self._instance,
-            self._result_of,
+            self._values.instance(level),
+            self._values.of(level),
             error=(own.error or cut_off) if effect.kind == "compensate" else None,
-            ctx=self._context(step.name, effect.attempt, effect.kind),
+            ctx=self._context(effect.path, step.name, effect.attempt, effect.kind),
         )
 
-    def _context(self, step: str, attempt: int, kind: Kind) -> Context[Any]:
+    def _context(self, path: Path, step: str, attempt: int, kind: Kind) -> Context[Any]:
+        place = "/".join((*path, step))
         return Context(
             run_id=self._run_id,
             step=step,
             attempt=attempt,
-            idempotency_key=idempotency_key(self._run_id, step, self._state.generation, kind),
+            idempotency_key=idempotency_key(self._run_id, place, self._state.generation, kind),
             state=self._services.state,
         )
 
-    def _result_of(self, step: str) -> Any:
-        value = self._state.steps[step].value
-        if value is None:
-            raise KeyError(step)
-        return decode_result(self._plan.steps[step], value)
+    def _level(self, path: Path) -> Level:
+        level = level_at(self._plan, self._state, path)
+        if level is None:
+            raise LookupError(f"{self._plan.name}: nothing is composed at {'/'.join(path)}")
+        return level
 
 
 def _halted_in_handler(step: str, effect: RunHandler) -> Failure:

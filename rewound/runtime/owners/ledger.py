@@ -97,6 +97,7 @@ class Ledger:
     def _due(self, due: float | None, *, release: bool) -> float | UnsetType | None:
         """Leave the stored alarm alone unless it changes: most runs never have one."""
         if release and due is not None:
+            self._alarmed = True  # to be cleared, should the release be refused
             return due
         if not self._alarmed:
             return UNSET

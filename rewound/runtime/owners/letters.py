@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
+from rewound.runtime.engine.levels import Place
 from rewound.runtime.engine.messages import Message
-from rewound.runtime.engine.records import HandlerKind
 
 __all__ = ["Close", "HandlerCut", "OwnerMail", "ReadMail", "Wake"]
 
@@ -25,8 +25,7 @@ class Close(Struct, frozen=True):
 class HandlerCut(Struct, frozen=True):
     """An undo or a compensate was cut off because the node closes; it runs again elsewhere."""
 
-    step: str
-    kind: HandlerKind
+    place: Place
 
 
 OwnerMail = Message | ReadMail | Wake | Close | HandlerCut

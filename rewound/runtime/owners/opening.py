@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from rewound.errors import ClaimLost
+from rewound.errors import ClaimLost, RewoundError
 from rewound.runtime.declare import Plan, Reactor, load_inputs
 from rewound.runtime.engine import RunState, fold
 from rewound.runtime.engine.records import decode_records
@@ -51,23 +51,31 @@ async def create(services: Services, birth: Birth) -> tuple[Created, Opening | N
     if created.claim is None:
         services.claims.pop(new.run_id, None)
         return created, None
-    services.claims[new.run_id] = created.claim
     return created, Opening(created.claim, birth.state, birth.instance, len(new.records), new.status)
 
 
-async def adopt(services: Services, plan: Plan, run_id: str) -> Opening:
-    """Load a run that this node holds a claim on.
+async def adopt(services: Services, plan: Plan, run_id: str) -> Opening | None:
+    """Take up a run that this node holds a claim on.
+
+    One that this version of the reactor, or of Rewound, cannot read is given up again, with the reason
+    noted, so that a node of another version can take it (architecture.md 5.8).
 
     Raises:
         ClaimLost: it is gone, or another node's by now.
     """
-    claim = services.claims[run_id]
+    claim = services.claims.get(run_id)
     journal = await services.storage.load(run_id)
-    if journal is None:
-        raise ClaimLost(f"run {run_id} is gone from storage")
+    if claim is None or journal is None:
+        raise ClaimLost(f"run {run_id} is gone from storage, or its claim was given up")
     head = journal.head
     if (head.epoch, head.nonce) != (claim.epoch, claim.nonce):
         raise ClaimLost(f"run {run_id} is owned by {head.node or 'nobody'} by now")
-    state = fold(plan, decode_records(journal.records))
-    instance = load_inputs(plan, state.inputs)
+    try:
+        state = fold(plan, decode_records(journal.records))
+        instance = load_inputs(plan, state.inputs)
+    except RewoundError as error:
+        services.refusals[run_id] = f"{type(error).__name__}: {error}"
+        if await services.storage.release(claim, retention=services.settings.retention, wake=True):
+            services.claims.pop(run_id, None)
+        return None
     return Opening(claim, state, instance, head.length, head.status, head.due is not None)

@@ -1,30 +1,36 @@
 """The one writer of a run."""
 
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
 
-from rewound.actors import Actor, Alarm, Letter
+from rewound.actors import Actor, Letter
 from rewound.errors import ActorStopped, ClaimLost, JournalMismatch, RewoundError, StorageError
 from rewound.runtime.declare import Plan, redacted_inputs
 from rewound.runtime.engine import (
+    CutBody,
+    Open,
+    Place,
     RunBody,
     RunHandler,
     RunState,
     advance,
     follow,
+    is_working,
     next_alarm,
+    places_of,
     refusal,
     start,
-    startable,
+    started_in,
+    wanted,
 )
-from rewound.runtime.engine.decide import doomed
-from rewound.runtime.engine.messages import Adopted, HandlerDone, Interrupted, Message, Settled, Tick, Verb
+from rewound.runtime.engine.messages import Adopted, HandlerDone, Settled, Tick, Verb
 from rewound.runtime.engine.records import Record, decode_records
 from rewound.runtime.logs import log_event
+from rewound.runtime.owners.alarm import RunAlarm
 from rewound.runtime.owners.bodies import Bodies
 from rewound.runtime.owners.ledger import Ledger
 from rewound.runtime.owners.letters import Close, HandlerCut, OwnerMail, ReadMail, Wake
@@ -33,12 +39,9 @@ from rewound.runtime.owners.opening import Birth, Opening, adopt, create
 from rewound.runtime.owners.replies import decode_verb, encode_reply
 from rewound.runtime.owners.services import Services
 from rewound.runtime.owners.turns import Turns
-from rewound.storage.protocol import Answer, Created
+from rewound.storage.protocol import Answer, Created, Mail
 
 __all__ = ["RunOwner"]
-
-PARK_AFTER = 2
-"""Leases: a run that waits longer than that, and for nothing but its alarm, leaves memory."""
 
 
 class RunOwner(Actor[OwnerMail]):
@@ -46,7 +49,7 @@ class RunOwner(Actor[OwnerMail]):
 
     For each batch of letters (`handle`):
 
-    1. Take in what there is: a body that ended frees its place, a hint of mail leads to reading it.
+    1. Take in what there is: a hint of mail leads to reading it, a body that ended frees its place.
     2. Advance the state by each message, collecting records and answers.
     3. Start the ready steps for which there are slots, unless the node is closing.
     4. Commit once. Nothing has happened before this, and readers see nothing of it.
@@ -86,7 +89,7 @@ class RunOwner(Actor[OwnerMail]):
         self._state = RunState()
         self._stored = False
         self._closing = services.closing
-        self._alarm: Alarm | None = None
+        self._alarm = RunAlarm(services, self._rang)
 
     @property
     def state(self) -> RunState | None:
@@ -97,7 +100,6 @@ class RunOwner(Actor[OwnerMail]):
 
     async def run(self, serve: Callable[[], Awaitable[None]]) -> None:
         """Live until the run is given up or lost. A storage failure ends the owner, never its node."""
-        self._services.owners[self.run_id] = self
         try:
             async with anyio.create_task_group() as tasks:
                 try:
@@ -111,18 +113,16 @@ class RunOwner(Actor[OwnerMail]):
         except* StorageError as failed:
             self._leave("rewound.claim.orphaned", failed)
         finally:
-            self._end()
+            self.end()
 
     async def _open(self, tasks: TaskGroup) -> bool:
         if self._birth is None:
             opening = await adopt(self._services, self.plan, self.run_id)
         else:
-            self.created, created = await create(self._services, self._birth)
-            if created is None:
-                return False
-            opening = created
-        self._take_up(opening, tasks)
-        return True
+            self.created, opening = await create(self._services, self._birth)
+        if opening is not None:
+            self._take_up(opening, tasks)
+        return opening is not None
 
     def _take_up(self, opening: Opening, tasks: TaskGroup) -> None:
         services = self._services
@@ -151,27 +151,26 @@ class RunOwner(Actor[OwnerMail]):
         self.born.set()
         if self._birth is not None:
             self._narrate(decode_records(self._birth.new.records))
-            self._turns.take(len(self._state.in_flight))
-            self._act(self._state.in_flight)
+            bodies = places_of(self.plan, self._state)
+            self._turns.take(len(bodies))
+            self._act(bodies)
+            if self._closing or wanted(self.plan, self._state):
+                self._wake()  # not all first steps got a slot; or nobody will tell it to close
             return
         at = self._services.time()
         adopted = Adopted(at, self._crashed, self._services.settings.max_recoveries)
         await self.handle([Letter(adopted), Letter(Tick(at)), Letter(ReadMail())])
 
     def _leave(self, event: str, group: BaseExceptionGroup[StorageError]) -> None:
-        error = group.exceptions[0]
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        self.error = error
+        self.error = error = _first(group)
         log_event(event, logging.WARNING, reactor=self.plan.name, run=self.run_id, reason=str(error))
         if isinstance(error, JournalMismatch):
             self._services.waiters.fail(self.run_id, error)
 
-    def _end(self) -> None:
-        del self._services.owners[self.run_id]
+    def end(self) -> None:
+        """Give back what the owner held, and let everybody look again. Idempotent."""
         self._turns.close()
-        if self._alarm is not None:
-            self._alarm.cancel()
+        self._alarm.set(None)
         self.born.set()
         self._services.changed(self.run_id)
 
@@ -179,21 +178,18 @@ class RunOwner(Actor[OwnerMail]):
 
     async def handle(self, letters: list[Letter[OwnerMail]]) -> None:
         """Carry out the seven steps of the class's docstring for one batch."""
-        self._stored = False
+        mail = await self._mail(letters)
         records: list[Record] = []
-        answers: list[Answer] = []
         replies: list[tuple[Letter[OwnerMail], RewoundError | None]] = []
         for letter in letters:
             match letter.message:
-                case ReadMail():
-                    answers += await self._read_mail(records)
                 case Verb() as verb:
                     replies.append((letter, self._verb(verb, records)))
                 case message:
                     records += self._take_in(message)
+        answers = [self._reply_to(piece, records) for piece in mail]
         started = self._start(records)
-        released = await self._commit(records, answers)
-        self._stored = True
+        released = await self._store(records, answers, started)
         self._narrate(records)
         self._act(started)
         for letter, error in replies:
@@ -202,25 +198,29 @@ class RunOwner(Actor[OwnerMail]):
             self._services.changed(self.run_id)
         await self._give_up(released=released)
 
-    def _take_in(self, message: Message | Wake | Close | HandlerCut) -> list[Record]:
+    async def _mail(self, letters: list[Letter[OwnerMail]]) -> list[Mail]:
+        """Read mail, before the batch changes the state: readers may look at it meanwhile."""
+        if any(isinstance(letter.message, ReadMail) for letter in letters):
+            return await self._services.storage.mail(self.run_id)
+        return []
+
+    def _take_in(self, message: OwnerMail) -> list[Record]:
         """Free the place of a body that ended, then ask the engine."""
         match message:
-            case Wake():
+            case Wake() | ReadMail():
                 return []
             case Close(now):
                 self._closing = True
                 if now:
                     self._bodies.cut_all()
                 return []
-            case HandlerCut():
-                self._bodies.handler = None
+            case HandlerCut(place):
+                self._bodies.handlers.pop(place, None)
                 return []
-            case Settled(_, step, _, _, result):
-                self._bodies.steps.pop(step, None)
-                if isinstance(result, Interrupted) and step not in doomed(self.plan, self._state):
-                    return []  # cut off because the node closes: it runs again elsewhere
+            case Settled():
+                self._bodies.steps.pop((message.path, message.step), None)
             case HandlerDone():
-                self._bodies.handler = None
+                self._bodies.handlers.pop((message.path, message.step), None)
             case _:
                 pass
         return advance(self.plan, self._state, message)
@@ -231,26 +231,37 @@ class RunOwner(Actor[OwnerMail]):
             records += advance(self.plan, self._state, verb)
         return error
 
-    async def _read_mail(self, records: list[Record]) -> list[Answer]:
-        answers: list[Answer] = []
-        for mail in await self._services.storage.mail(self.run_id):
-            error: RewoundError | None
-            try:
-                verb = decode_verb(mail.body)
-                error = self._verb(Verb(self._services.time(), verb.verb, verb.reason), records)
-            except StorageError as unreadable:
-                error = unreadable
-            answers.append(Answer(mail.id, encode_reply(error)))
-        return answers
+    def _reply_to(self, mail: Mail, records: list[Record]) -> Answer:
+        error: RewoundError | None
+        try:
+            verb = decode_verb(mail.body)
+            error = self._verb(Verb(self._services.time(), verb.verb, verb.reason), records)
+        except StorageError as unreadable:
+            error = unreadable
+        return Answer(mail.id, encode_reply(error))
 
-    def _start(self, records: list[Record]) -> set[str]:
-        wanted = 0 if self._closing else len(startable(self._state))
-        granted = self._turns.take(wanted)
-        if not granted:
+    def _start(self, records: list[Record]) -> set[Place]:
+        if self._closing:
+            self._turns.take(0)
             return set()
-        started = start(self.plan, self._state, self._services.time(), granted)
-        records += started
-        return {record.step for record in started}
+        granted = self._turns.take(wanted(self.plan, self._state))
+        began = start(self.plan, self._state, self._services.time(), granted)
+        records += began
+        return started_in(self.plan, began) if began else set()
+
+    async def _store(self, records: list[Record], answers: list[Answer], started: set[Place]) -> bool:
+        """Commit and return whether the run was given up; readers see nothing of it before.
+
+        If the records are never stored, the slots of the steps that would have started go back.
+        """
+        self._stored = not records
+        try:
+            released = await self._commit(records, answers)
+        except BaseException:
+            self._services.slots.give(len(started))
+            raise
+        self._stored = True
+        return released
 
     async def _commit(self, records: list[Record], answers: list[Answer]) -> bool:
         """Return whether the run was given up in the same operation."""
@@ -267,34 +278,27 @@ class RunOwner(Actor[OwnerMail]):
     def _distant_alarm(self) -> float | None:
         """Return the alarm that this run waits for and nothing else, if it is worth leaving memory for."""
         state = self._state
-        if self._bodies.busy or state.in_flight or startable(state):
+        if self._bodies.busy or is_working(self.plan, state):
             return None
         due = next_alarm(self.plan, state)
-        patience = PARK_AFTER * self._services.settings.lease
-        return due if due is not None and due - self._services.time() > patience else None
+        return due if due is not None and self._alarm.is_distant(due) else None
 
-    def _act(self, granted: Iterable[str]) -> None:
-        """Do what the state calls for. `granted`: steps that a slot was taken for already."""
-        if self._closing:
-            return
+    def _act(self, granted: set[Place]) -> None:
+        """Do what the state calls for. `granted`: where a slot was taken for a body already."""
         bodies, at = self._bodies, self._services.time()
-        for effect in follow(self.plan, self._state, at, bodies=bodies.steps, handler=bodies.handler):
+        for effect in follow(self.plan, self._state, at, bodies=bodies.steps, handlers=bodies.handlers):
             match effect:
-                case RunBody(step, attempt):
-                    bodies.start(step, attempt, granted=step in granted)
+                case CutBody(path, step):
+                    bodies.cut((path, step))
+                case _ if self._closing:
+                    pass  # left to the next owner
+                case RunBody(path, step):
+                    bodies.start(effect, granted=(path, step) in granted)
                 case RunHandler():
                     bodies.start_handler(effect)
-                case _:
-                    bodies.cut(effect.step)
-        self._set_alarm()
-
-    def _set_alarm(self) -> None:
-        due = next_alarm(self.plan, self._state)
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._alarm = None
-        if due is not None:
-            self._alarm = self._services.clock.alarm(self._services.alarm_at(due), self._rang)
+                case Open():
+                    bodies.open(effect)
+        self._alarm.set(None if self._closing else next_alarm(self.plan, self._state))
 
     async def _give_up(self, *, released: bool) -> None:
         if not released and self._closing and not self._bodies.busy:
@@ -325,3 +329,8 @@ class RunOwner(Actor[OwnerMail]):
 
     def _shown_inputs(self) -> dict[str, Any]:
         return redacted_inputs(self.plan, self._instance)
+
+
+def _first(group: BaseExceptionGroup[StorageError]) -> StorageError:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error

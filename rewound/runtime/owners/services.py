@@ -1,5 +1,6 @@
 """What a node offers to the owners that live on it."""
 
+import contextvars
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,9 @@ class Services:
     Attributes:
         node: this node's id while it has a lease.
         claims: the claims this node holds, by run id; one without an owner is adopted again.
-        owners: the owners that live here, by run id.
+        owners: the owners that live here, by run id, from their start until they have ended for good.
+        context: the context variables of whoever entered the runtime; runs that were taken over see them.
+        refusals: why this node's version of a reactor cannot read a run, by run id.
         closing: no step starts any more; owners release their runs as their bodies end.
         offset: the storage's clock minus this node's.
         changed: called with a run's id after each of its commits.
@@ -42,6 +45,8 @@ class Services:
         self.node = ""
         self.claims: dict[str, Claim] = {}
         self.owners: dict[str, RunOwner] = {}
+        self.refusals: dict[str, str] = {}
+        self.context = contextvars.copy_context()
         self.closing = False
         self.offset = 0.0
         self.slots = Slots(settings.concurrency)

@@ -47,6 +47,7 @@ class RedisStorage:
             or `redis+cluster://host:port`; user name and password as usual.
         prefix: of every key and channel; keeps installations in one database apart.
         patience: seconds for which a call is repeated while the server cannot be reached.
+        timeout: seconds that connecting, or one batch of commands, may take before it is tried again.
         wait_replicas: replicas that must have a write before it counts.
         **options: what `redis.asyncio.Connection` takes, such as `ssl_ca_certs` or `credential_provider`.
 
@@ -63,12 +64,13 @@ class RedisStorage:
         *,
         prefix: str = "rewound",
         patience: float = 30.0,
+        timeout: float = 5.0,
         wait_replicas: int = 0,
         **options: Any,
     ) -> None:
         self._target = parse_target(url, options)
         self._keys = Keys(prefix)
-        self._settings = Settings(patience, min(5.0, max(patience, 0.1)), wait_replicas)
+        self._settings = Settings(patience, timeout, wait_replicas)
         self._host: Host | None = None
         self._open: Backend | None = None
 

@@ -50,7 +50,7 @@ def _message(state: RunState, record: r.Record) -> m.Message:
         case r.Succeeded(at, name) | r.Failed(at, name) | r.Halted(at, name) | r.Cut(at, name):
             return m.Settled(at, name, state.steps[name].attempt, state.generation, _result(record))
         case r.HandlerSettled(at, name, kind) | r.HandlerFailed(at, name, kind):
-            return m.HandlerDone(at, name, kind, state.handler_attempt + 1, _failure(record))
+            return m.HandlerDone(at, name, kind, state.handler_attempt + 1, _failure(record), state.rollbacks)
         case _:
             raise AssertionError(f"{record} does not come of a message")
 

@@ -150,6 +150,17 @@ def test_a_sibling_that_waits_for_a_retry_has_failed() -> None:
     assert world.state.steps["b"].error == error_of("b")
 
 
+def test_a_retry_that_is_due_and_has_no_slot_is_given_up_too() -> None:
+    """Rule S3: it has not started, so it does not start; and it is not ready any more."""
+    world = World(plan_for("a", step("b", attempts=2)), slots=2)
+    world.fail("b", retryable=True)
+    world.slots = 1
+    world.tick(10)
+    world.fail("a")
+    assert world.story(-3) == ["failed a", "failed b", "rollbackopened"]
+    assert world.state.ready == []
+
+
 def test_cancel_on_failure_cuts_a_sibling_and_compensates_it() -> None:
     """Rule S3: a sibling that declares it is cancelled, once its body has ended it is compensated."""
     world = World(plan_for("a", step("b", cancel_on_failure=True), "c"))

@@ -90,14 +90,6 @@ def test_a_handlers_signal_of_an_earlier_rollback_adds_nothing() -> None:
     assert world.handler is not None
 
 
-def test_a_signal_that_names_no_rollback_means_the_open_one() -> None:
-    """A handler's report is taken for the rollback that is open if it does not say."""
-    world = World(plan_for("a"))
-    world.fail("a")
-    world.handle(m.HandlerDone(0.0, "a", "compensate", 1))
-    assert world.state.status == "failed"
-
-
 def test_a_handlers_signal_for_a_stuck_run_adds_nothing() -> None:
     """Section 3: a stuck run changes by hand only."""
     world = World(plan_for("a"))

@@ -2,8 +2,8 @@
 
 import pytest
 
+from rewound.runtime.engine import fold, next_alarm
 from rewound.runtime.engine import messages as m
-from rewound.runtime.engine import next_alarm
 from tests.runtime.engine.plans import plan_for, step
 from tests.runtime.engine.world import World
 
@@ -151,4 +151,15 @@ def test_a_run_without_anything_to_take_back_ends_at_once() -> None:
 def test_rollback_ignores_a_handler_that_is_not_its_turn() -> None:
     """Rule O4: only the first of the queue can settle."""
     world = failed_chain()
-    assert world.handle(m.HandlerDone(0.0, "a", "undo", 1)) == []
+    assert world.handle(m.HandlerDone(0.0, "a", "undo", 1, None, 1)) == []
+
+
+def test_a_journal_is_read_though_a_handler_is_gone_from_the_plan() -> None:
+    """Architecture 5.8: a newer version may have dropped an undo that an older one had carried out."""
+    world = World(CHAIN)
+    world.succeed("a", "b")
+    world.ask("undo")
+    world.end_cut("c")
+    world.hand_back(2)
+    newer = plan_for("a", step("b", "a", undo=0), step("c", "b"))
+    assert fold(newer, world.records).queue == [("undo", "a")]

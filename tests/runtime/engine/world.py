@@ -157,7 +157,7 @@ class World:
                 if body is not None and (body.attempt, body.generation) == (attempt, generation):
                     del self.bodies[name]
             case m.HandlerDone(_, step, kind, attempt):
-                ended = RunHandler(message.path, step, kind, attempt, message.rollback or 0)
+                ended = RunHandler(message.path, step, kind, attempt, message.rollback)
                 if self.handler == ended:
                     self.handler = None
             case _:
