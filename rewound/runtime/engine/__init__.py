@@ -6,7 +6,17 @@ Pure: no I/O, no clock, no tasks, no random numbers.
 from rewound.runtime.engine.advance import advance, next_alarm, start, wanted
 from rewound.runtime.engine.changes import fold
 from rewound.runtime.engine.decide import doomed, handler_of
-from rewound.runtime.engine.follow import CutBody, Effect, Open, RunBody, RunHandler, follow
+from rewound.runtime.engine.follow import (
+    CutBody,
+    Effect,
+    Open,
+    RollBackMap,
+    RunBody,
+    RunHandler,
+    RunMap,
+    StopMap,
+    follow,
+)
 from rewound.runtime.engine.levels import Level, Path, Place, is_working, level_at, places_of, started_in
 from rewound.runtime.engine.outcome import first_failure, outcome_of
 from rewound.runtime.engine.state import RunState
@@ -19,9 +29,12 @@ __all__ = [
     "Open",
     "Path",
     "Place",
+    "RollBackMap",
     "RunBody",
     "RunHandler",
+    "RunMap",
     "RunState",
+    "StopMap",
     "advance",
     "doomed",
     "first_failure",

@@ -165,10 +165,10 @@ class _Turn:
 
     def _tell_children(self, level: Level, at: float) -> None:
         for name in sorted(level.state.in_flight):
-            if not rules.is_body(level.plan, name):
+            if level.plan.steps[name].child is not None:
                 self._tell_to_stop(level, name, at)
         queue = level.state.queue
-        if queue and level.state.status == "rolling_back" and not rules.is_body(level.plan, queue[0][1]):
+        if queue and level.state.status == "rolling_back" and queue[0][1] in level.state.children:
             self._take_back(level, queue[0][1], at)
 
     def _tell_to_stop(self, level: Level, name: str, at: float) -> None:

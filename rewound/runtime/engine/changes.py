@@ -142,6 +142,12 @@ def _rollback_opened(plan: Plan, state: RunState, _record: r.RollbackOpened) -> 
         state.cause = "failure" if state.stop == "failure" else "undo"
     state.rolled = {entry: failure for entry, failure in state.rolled.items() if failure is None}
     owing = {name for name, child in state.children.items() if _owes_rollback(child, again=again)}
+    owing |= {name for name, left in state.maps_left.items() if left}
+    owing |= {
+        name
+        for name, step in state.steps.items()
+        if plan.steps[name].map is not None and step.began and not again
+    }
     order = _rollback_order(plan, state, owing)
     state.queue = [entry for entry in order if entry not in state.rolled or entry[1] in owing]
 
@@ -173,7 +179,7 @@ def _owes_rollback(child: RunState, *, again: bool) -> bool:
     One that completed, halted or was cancelled has; one that rolled itself back has not, unless this is
     the undo by hand that repeats what failed (`again`).
     """
-    return child.cause is None or (again and bool(child.rollback_failures))
+    return child.cause is None or (again and bool(child.rollback_failures or child.left))
 
 
 def _handler_failed(_plan: Plan, state: RunState, record: r.HandlerFailed) -> None:
@@ -189,6 +195,8 @@ def _handler_settled(_plan: Plan, state: RunState, record: r.HandlerSettled) -> 
     )
     if state.queue and entry in state.queue:
         state.queue.remove(entry)
+    if record.left or record.step in state.maps_left:
+        state.maps_left[record.step] = record.left
     state.handler_attempt, state.handler_retry_at, state.recoveries = 0, None, 0
 
 

@@ -53,8 +53,9 @@ def decide(plan: Plan, state: RunState, message: m.Message) -> list[r.Record]:
 
 
 def is_body(plan: Plan, name: str) -> bool:
-    """Whether a step has a body of its own, rather than a composed child."""
-    return plan.steps[name].child is None
+    """Whether a step has a body of its own, rather than a composed child or elements."""
+    step = plan.steps[name]
+    return step.child is None and step.map is None
 
 
 def startable(state: RunState) -> list[str]:
@@ -164,7 +165,7 @@ def _handler_done(plan: Plan, state: RunState, message: m.HandlerDone) -> list[r
         return []
     failure = message.failure
     if failure is None:
-        return [r.HandlerSettled(message.at, message.step, message.kind)]
+        return [r.HandlerSettled(message.at, message.step, message.kind, left=message.left)]
     retry = handler_of(plan, message.kind, message.step).retry
     if failure.retryable and message.attempt < retry.attempts:
         retry_at = message.at + retry.wait(message.attempt, failure.random)
@@ -218,7 +219,7 @@ def at_work(plan: Plan, state: RunState, at: float) -> tuple[list[str], list[str
     ended = doomed(plan, state)
     again = sorted(name for name in state.in_flight - ended if is_body(plan, name))
     waited = state.handler_retry_at is not None and state.handler_retry_at > at
-    if state.queue and not waited and state.queue[0][1] not in state.children:
+    if state.queue and not waited and is_body(plan, state.queue[0][1]):
         again.append(f"the {' of '.join(state.queue[0])}")
     return again, sorted(ended)
 
@@ -233,7 +234,7 @@ def doomed(plan: Plan, state: RunState) -> set[str]:
 
 
 def _told_to_stop(plan: Plan, state: RunState) -> set[str]:
-    """Return the composed children in flight that a stopping level has told to stop."""
+    """Return the composed children and maps in flight that a stopping level has told to stop."""
     stopping = state.stop in ("failure", "undo", "cancel")
     return {name for name in state.in_flight if stopping and not is_body(plan, name)}
 

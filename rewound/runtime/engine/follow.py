@@ -6,6 +6,7 @@ stored records have effects: record, then act.
 """
 
 from collections.abc import Collection
+from typing import Literal
 
 from msgspec import Struct
 
@@ -15,7 +16,7 @@ from rewound.runtime.engine.levels import Level, Path, Place, live_levels
 from rewound.runtime.engine.records import HandlerKind
 from rewound.runtime.engine.state import RunState
 
-__all__ = ["CutBody", "Effect", "Open", "RunBody", "RunHandler", "follow"]
+__all__ = ["CutBody", "Effect", "Open", "RollBackMap", "RunBody", "RunHandler", "RunMap", "StopMap", "follow"]
 
 
 class RunBody(Struct, frozen=True):
@@ -32,6 +33,32 @@ class Open(Struct, frozen=True):
     path: Path
     step: str
     attempt: int
+
+
+class RunMap(Struct, frozen=True):
+    """Run a map's elements. It adopts what is recorded of them (M3)."""
+
+    path: Path
+    step: str
+    attempt: int
+
+
+class StopMap(Struct, frozen=True):
+    """Begin no further element; with `cut`, cut off those in flight."""
+
+    path: Path
+    step: str
+    verb: Literal["failure", "undo", "cancel"]
+    cut: bool
+
+
+class RollBackMap(Struct, frozen=True):
+    """Take a map's elements back. `rollback`: which rollback of its level this is, from 1."""
+
+    path: Path
+    step: str
+    kind: HandlerKind
+    rollback: int
 
 
 class RunHandler(Struct, frozen=True):
@@ -51,7 +78,7 @@ class CutBody(Struct, frozen=True):
     step: str
 
 
-Effect = RunBody | Open | RunHandler | CutBody
+Effect = RunBody | Open | RunMap | StopMap | RollBackMap | RunHandler | CutBody
 
 
 def follow(
@@ -86,9 +113,21 @@ def _forward(level: Level, bodies: Collection[Place]) -> list[Effect]:
             attempt = state.steps[step].attempt
             if is_body(plan, step):
                 effects.append(RunBody(path, step, attempt))
+            elif plan.steps[step].map is not None:
+                effects.append(RunMap(path, step, attempt))
             elif step not in state.children:
                 effects.append(Open(path, step, attempt))
-    return effects + [CutBody(path, step) for step in sorted(doomed(plan, state))]
+    effects += [CutBody(path, step) for step in sorted(doomed(plan, state))]
+    return effects + _stops(level)
+
+
+def _stops(level: Level) -> list[Effect]:
+    """Tell maps in flight that their level stops; being told twice changes nothing."""
+    path, plan, state = level
+    if state.stop is None or state.stop == "halt":
+        return []
+    maps = sorted(name for name in state.in_flight if plan.steps[name].map is not None)
+    return [StopMap(path, name, state.stop, state.cut) for name in maps]
 
 
 def _backward(level: Level, at: float, handlers: Collection[Place]) -> list[Effect]:
@@ -96,6 +135,8 @@ def _backward(level: Level, at: float, handlers: Collection[Place]) -> list[Effe
     if not state.queue or state.status != "rolling_back" or (state.handler_retry_at or 0.0) > at:
         return []
     kind, step = state.queue[0]
-    if (path, step) in handlers or not is_body(plan, step):
+    if (path, step) in handlers or step in state.children:
         return []
+    if plan.steps[step].map is not None:
+        return [RollBackMap(path, step, kind, state.rollbacks)]
     return [RunHandler(path, step, kind, state.handler_attempt + 1, state.rollbacks)]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rewound.runtime.declare import Plan
 from rewound.runtime.engine import records as r
 from rewound.runtime.engine.changes import child_of
-from rewound.runtime.engine.decide import startable
+from rewound.runtime.engine.decide import is_body, startable
 from rewound.runtime.engine.state import RunState
 
 __all__ = ["Level", "Path", "Place", "is_working", "level_at", "live_levels", "places_of", "started_in"]
@@ -54,7 +54,7 @@ def places_of(plan: Plan, state: RunState) -> set[Place]:
         (level.path, name)
         for level in live_levels(plan, state)
         for name in level.state.in_flight
-        if level.plan.steps[name].child is None
+        if is_body(level.plan, name)
     }
 
 
@@ -63,7 +63,7 @@ def started_in(plan: Plan, records: Iterable[r.Record]) -> set[Place]:
     places: set[Place] = set()
     for record in records:
         path, own = (record.path, record.record) if isinstance(record, r.Within) else ((), record)
-        if isinstance(own, r.Started) and plan_at(plan, path).steps[own.step].child is None:
+        if isinstance(own, r.Started) and is_body(plan_at(plan, path), own.step):
             places.add((path, own.step))
     return places
 

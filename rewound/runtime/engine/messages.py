@@ -91,6 +91,7 @@ class HandlerDone(Struct, frozen=True):
         rollback: the rollback it was started in (`RunHandler.rollback`), so that a message that comes
             late cannot settle a later undo of the same step.
         path: leads to the composed child whose step it is.
+        left: of a map, how many elements have rollback failures.
     """
 
     at: float
@@ -100,6 +101,7 @@ class HandlerDone(Struct, frozen=True):
     failure: Failure | None
     rollback: int
     path: tuple[str, ...] = ()
+    left: int = 0
 
 
 class Opened(Struct, frozen=True):

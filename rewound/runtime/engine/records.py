@@ -138,11 +138,15 @@ class HandlerFailed(Record, tag=10, frozen=True, array_like=True):
 
 
 class HandlerSettled(Record, tag=11, frozen=True, array_like=True):
-    """An undo or a compensate returned (`error` is `None`), or failed for good (rule S5)."""
+    """An undo or a compensate returned (`error` is `None`), or failed for good (rule S5).
+
+    `left`: of a map, how many elements have rollback failures; they are kept beside the journal (R8).
+    """
 
     step: str
     kind: HandlerKind
     error: StepError | None = None
+    left: int = 0
 
 
 class Ended(Record, tag=12, frozen=True, array_like=True):

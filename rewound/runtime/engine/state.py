@@ -71,6 +71,7 @@ class RunState(Struct):
         handler_attempt: attempts made so far by the first handler of the queue.
         recoveries: takeovers in a row with a body in flight and nothing settled in between.
         stuck: why the run is parked; `parked_in` is the status it had.
+        maps_left: maps with elements that have rollback failures, and how many.
         children: the states of composed children, by step; each is like a run of its own.
     """
 
@@ -102,12 +103,18 @@ class RunState(Struct):
     recoveries: int = 0
     stuck: str | None = None
     parked_in: Status = "running"
+    maps_left: dict[str, int] = {}
     children: dict[str, "RunState"] = {}
 
     @property
     def terminal(self) -> bool:
         """Whether the run has ended."""
         return self.status in TERMINAL
+
+    @property
+    def left(self) -> int:
+        """How many elements of maps have rollback failures, at every level."""
+        return sum(self.maps_left.values()) + sum(child.left for child in self.children.values())
 
     @property
     def rollback_failures(self) -> list[RollbackFailure]:

@@ -24,15 +24,19 @@ def refusal(state: RunState, verb: VerbName) -> VerbError | None:
     """Return the error that the caller of `verb` gets, or `None` if the run allows it."""
     if state.status == "rolling_back":
         return RollbackInProgress(f"{verb} was refused: the run is rolling back; wait for its end")
-    if verb == "retry" and state.status == "failed" and state.rollback_failures:
+    if verb == "retry" and state.status == "failed" and _left(state):
         return RollbackIncomplete(
-            f"retry was refused: {len(state.rollback_failures)} rollback failures are left; "
+            f"retry was refused: {_left(state)} rollback failures are left; "
             "undo repeats them, then retry is possible"
         )
     if verb in _allowed(state):
         return None
     allowed = " or ".join(_allowed(state)) or "no verb"
     return WrongStatus(f"{verb} was refused: the run is {state.status}, which allows {allowed}")
+
+
+def _left(state: RunState) -> int:
+    return len(state.rollback_failures) + state.left
 
 
 def _allowed(state: RunState) -> tuple[str, ...]:
@@ -44,8 +48,8 @@ def _allowed(state: RunState) -> tuple[str, ...]:
         case "completed" | "halted":
             return ("undo",)
         case "cancelled":
-            return ("undo",) if state.cause is None or state.rollback_failures else ()
+            return ("undo",) if state.cause is None or _left(state) else ()
         case "failed":
-            return ("undo",) if state.rollback_failures else ("retry",)
+            return ("undo",) if _left(state) else ("retry",)
         case _:  # stuck
             return ("retry",) if state.parked_in == "rolling_back" else ("retry", "undo", "cancel")
