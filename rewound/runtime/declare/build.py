@@ -1,36 +1,24 @@
 """From a class to its plan: the annotations are read here, and what they say is checked."""
 
-from collections.abc import Callable
 from typing import Any
 
 from rewound.errors import DefinitionError, InputError
-from rewound.runtime.declare.annotations import argument_of, bindings, function_hints, substitute
+from rewound.runtime.declare.annotations import argument_of
 from rewound.runtime.declare.calls import Arg, Call
 from rewound.runtime.declare.checking import checked
-from rewound.runtime.declare.classes import UseDef
+from rewound.runtime.declare.children import ChildDef
 from rewound.runtime.declare.codec import decoder_of, is_loose
 from rewound.runtime.declare.compat import fingerprint_of, shape_of
-from rewound.runtime.declare.declared import (
-    DeclaredMeta,
-    FieldPlan,
-    declaration,
-    fields_of,
-    forget_names,
-    names_for,
-)
+from rewound.runtime.declare.declared import DeclaredMeta, declaration, fields_of, forget_names, names_for
 from rewound.runtime.declare.graph import dependents
-from rewound.runtime.declare.mismatch import mismatched, text, unskipped
+from rewound.runtime.declare.mismatch import mismatched, text
 from rewound.runtime.declare.plan import Plan, StepPlan
 from rewound.runtime.declare.steps import StepBase
+from rewound.runtime.declare.typed import Types, root_of
 from rewound.runtime.declare.wiring import Wired
 from rewound.runtime.declare.wording import label, suggestion
 
-__all__ = ["plan_of", "root_of"]
-
-
-def root_of(cls: type) -> type:
-    """Find `Reactor` (or `Step`) itself among a class's bases."""
-    return [each for each in cls.__mro__ if isinstance(each, DeclaredMeta)][-1]
+__all__ = ["plan_of"]
 
 
 def plan_of(cls: type[Any]) -> Plan:
@@ -63,7 +51,9 @@ def _build(cls: Any) -> Plan:
         raise DefinitionError(f"{label(cls)} is generic: spawn a named subclass of it, such as {example}.")
     if not facts.wired:
         raise DefinitionError(f"{label(cls)} has no steps: it is abstract, to be inherited and not spawned.")
-    types = _Types(cls, fields_of(cls), facts.wired)
+    definitions = {name: wired.definition for name, wired in facts.wired.items()}
+    children = {name: plan_of(each.child) for name, each in definitions.items() if isinstance(each, ChildDef)}
+    types = Types(cls, fields_of(cls), definitions, children)
     steps = {name: _step(cls, name, wired, types) for name, wired in facts.wired.items()}
     needs = {name: step.needs for name, step in steps.items()}
     readers = dependents(needs)
@@ -86,59 +76,11 @@ def _build(cls: Any) -> Plan:
     )
 
 
-class _Types:
-    """The annotations of a reactor's inputs and steps."""
-
-    def __init__(self, cls: type, inputs: tuple[FieldPlan, ...], wired: dict[str, Wired]) -> None:
-        self.cls = cls
-        self.inputs = inputs
-        self.names = names_for(cls)
-        self.bound = bindings(cls)
-        self.given = {field.name: field.type for field in inputs}
-        self.results = {name: self._result(name, each.definition) for name, each in wired.items()}
-
-    def of(self, fn: Callable[..., Any], owner: type | None, subject: str) -> dict[str, Any]:
-        """Read a method's annotations, with what this class puts for type variables."""
-        hints = function_hints(fn, subject, self.names)
-        bound = self.bound.get(owner, {}) if owner else {}
-        return {name: substitute(hint, bound) for name, hint in hints.items()}
-
-    def _result(self, name: str, definition: StepBase[..., Any]) -> Any:
-        subject = f"{label(self.cls)}.{name}"
-        if isinstance(definition, UseDef):
-            return _class_result(definition.kind)
-        return unskipped(self.of(definition.fn, definition.owner, subject).get("return", Any))
-
-    def source(self, arg: Arg) -> tuple[Any, str]:
-        """Tell what type an argument has where it comes from, and where that is."""
-        if arg.source in ("step", "own"):
-            return self.results[arg.key], f"the step {arg.key!r} returns"
-        if arg.source == "input":
-            return self.given[arg.key], f"the input {arg.key!r} is"
-        return Any, ""
-
-
-def _class_result(kind: Any) -> Any:
-    names = names_for(kind)
-    declared = argument_of(kind, root_of(kind), names)
-    owner = next(each for each in kind.__mro__ if "run" in vars(each))
-    hints = function_hints(kind.run, f"{label(kind)}.run", names)
-    result = unskipped(substitute(hints.get("return", declared), bindings(kind).get(owner, {})))
-    if mismatched(result, declared):
-        raise DefinitionError(
-            f"{label(kind)} is a Step[{text(declared)}], but its run returns {text(result)}."
-        )
-    return result
-
-
-def _step(cls: type, name: str, wired: Wired, types: _Types) -> StepPlan:
+def _step(cls: type, name: str, wired: Wired, types: Types) -> StepPlan:
     subject, options = f"{label(cls)}.{name}", wired.definition.options
-    _check_reads(types, wired.call, subject, wired.definition.owner)
-    for handler in (wired.undo, wired.compensate):
-        if handler is not None:
-            where = f"{label(cls)}.{handler.call.fn.__name__}"
-            _check_reads(types, handler.call, where, wired.definition.owner)
-    returns = types.results[name]
+    _check_step(cls, name, wired, types)
+    returns, child = types.results[name], types.children.get(name)
+    last = child.steps[child.returns] if child and child.returns else None
     return StepPlan(
         name=name,
         label=subject,
@@ -151,12 +93,26 @@ def _step(cls: type, name: str, wired: Wired, types: _Types) -> StepPlan:
         undo=wired.undo,
         compensate=wired.compensate,
         returns=returns,
-        decode=decoder_of(returns, f"{subject}: its result"),
-        loose=is_loose(returns),
+        # a child's result is stored as its own step gave it
+        decode=last.decode if last else decoder_of(returns, f"{subject}: its result"),
+        loose=last.loose if last else is_loose(returns),
+        child=child,
+        bind=wired.bind,
     )
 
 
-def _check_reads(types: _Types, call: Call, subject: str, owner: type | None) -> None:
+def _check_step(cls: type, name: str, wired: Wired, types: Types) -> None:
+    subject, definition = f"{label(cls)}.{name}", wired.definition
+    if isinstance(definition, ChildDef):
+        _check_inputs(types, definition.child, wired.bind, subject)
+        return
+    _check_reads(types, wired.call, subject, definition.owner)
+    for handler in (wired.undo, wired.compensate):
+        if handler is not None:
+            _check_reads(types, handler.call, f"{label(cls)}.{handler.call.fn.__name__}", definition.owner)
+
+
+def _check_reads(types: Types, call: Call, subject: str, owner: type | None) -> None:
     if call.made is not None:
         _check_inputs(types, call.made.kind, call.made.args, subject)
         return
@@ -165,7 +121,7 @@ def _check_reads(types: _Types, call: Call, subject: str, owner: type | None) ->
         _check_read(types, arg, hints.get(arg.name, Any), subject)
 
 
-def _check_inputs(types: _Types, kind: Any, args: tuple[Arg, ...], subject: str) -> None:
+def _check_inputs(types: Types, kind: Any, args: tuple[Arg, ...], subject: str) -> None:
     fields = {field.name: field for field in fields_of(kind)}
     for arg in args:
         _check_read(types, arg, fields[arg.name].type, subject)
@@ -178,7 +134,7 @@ def _check_inputs(types: _Types, kind: Any, args: tuple[Arg, ...], subject: str)
                 ) from error
 
 
-def _check_read(types: _Types, arg: Arg, reader: Any, subject: str) -> None:
+def _check_read(types: Types, arg: Arg, reader: Any, subject: str) -> None:
     source, whence = types.source(arg)
     if mismatched(source, reader):
         raise DefinitionError(f"{subject} reads {arg.name!r} as {text(reader)}, but {whence} {text(source)}.")

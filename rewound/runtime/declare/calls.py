@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-__all__ = ["MISSING", "Arg", "Call", "Made"]
+__all__ = ["MISSING", "NO_BODY", "Arg", "Call", "Made"]
 
 MISSING: Final[Any] = object()
 """No own result was given."""
@@ -57,3 +57,11 @@ class Call(Struct, frozen=True):
     is_async: bool
     args: tuple[Arg, ...] = ()
     made: Made | None = None
+
+
+def _nobody(*_: object) -> None:
+    raise LookupError("a composed child or a map has no body to call")
+
+
+NO_BODY: Final = Call(_nobody, is_async=False)
+"""Stands where a step runs a child instead of a body, so that every plan has a call."""

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from rewound.errors import DefinitionError
+from rewound.runtime.declare.binding import check_bind
 from rewound.runtime.declare.checking import checked
 from rewound.runtime.declare.declared import DeclaredMeta, fields_of, shown_fields
 from rewound.runtime.declare.decorators import options_of
@@ -16,10 +17,10 @@ from rewound.runtime.declare.duration import Duration
 from rewound.runtime.declare.members import RESERVED
 from rewound.runtime.declare.retry import Retry
 from rewound.runtime.declare.signature import check_body, is_async, parameters
-from rewound.runtime.declare.steps import After, StepBase, StepDef, StepOptions
-from rewound.runtime.declare.wording import label, suggestion
+from rewound.runtime.declare.steps import After, StepDef, StepOptions
+from rewound.runtime.declare.wording import label
 
-__all__ = ["Step", "UseDef", "Value", "method_of", "use", "value"]
+__all__ = ["Step", "UseDef", "method_of", "use"]
 
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
@@ -93,24 +94,6 @@ class Step(Struct, Generic[R_co], metaclass=StepMeta):
         return shown_fields(self)
 
 
-class Value(Struct, frozen=True):
-    """A constant in `bind=`; made by `value`."""
-
-    value: Any
-
-
-def value(constant: Any) -> Any:
-    """Bind an input to a constant.
-
-    Args:
-        constant: what the input gets.
-
-    Example:
-        >>> charge = use(Charge, bind={"currency": value("EUR")})
-    """
-    return Value(constant)
-
-
 class UseDef(StepDef[..., R]):
     """A class step as it stands in a reactor."""
 
@@ -167,20 +150,8 @@ def use(
     if not hasattr(kind, "run"):
         raise DefinitionError(f"{subject}: {label(kind)} has no run().")
     options = options_of(subject, retry, timeout, after, guards, cancel_on_failure=cancel_on_failure)
-    for name, bound in (bind or {}).items():
-        _check_bind(subject, kind, name, bound)
+    check_bind(subject, kind, bind)
     return UseDef(kind, bind or {}, options)
-
-
-def _check_bind(subject: str, kind: Any, name: str, bound: object) -> None:
-    if name not in kind.__struct_fields__:
-        near = suggestion(name, kind.__struct_fields__)
-        raise DefinitionError(
-            f"{subject}: bind names {name!r}, which is not an input of {label(kind)}.{near}"
-        )
-    if not isinstance(bound, str | StepBase | Value):
-        takes = "takes a step, a name or value(...)"
-        raise DefinitionError(f"{subject}: bind={{{name!r}: ...}} {takes}, not {bound!r}.")
 
 
 def method_of(kind: Any, method: str) -> Any:

@@ -16,9 +16,9 @@ from msgspec import StructMeta
 from rewound.errors import DefinitionError
 from rewound.runtime.declare.annotations import bindings, class_hints, substitute
 from rewound.runtime.declare.codec import decoder_of, is_loose
+from rewound.runtime.declare.member import Member
 from rewound.runtime.declare.mismatch import text
 from rewound.runtime.declare.redact import MASK, masked
-from rewound.runtime.declare.steps import HandlerDef, StepBase
 from rewound.runtime.declare.wording import label
 
 __all__ = [
@@ -88,8 +88,7 @@ class _Body(dict[str, Any]):
         self.subject = subject
 
     def __setitem__(self, name: str, value: Any) -> None:
-        kept = (StepBase, HandlerDef)
-        if name in self and (isinstance(value, kept) or isinstance(self[name], kept)):
+        if name in self and (isinstance(value, Member) or isinstance(self[name], Member)):
             raise DefinitionError(f"{self.subject} defines {name!r} twice; give each a name of its own.")
         super().__setitem__(name, value)
 
@@ -137,7 +136,7 @@ def _no_hidden_fields(cls: Any, namespace: Mapping[str, Any]) -> None:
     for name, value in namespace.items():
         # an annotated default leaves the class body for the struct's own table; a bare value stays
         bare = name in inherited and cls.__dict__.get(name) is value
-        if bare and not isinstance(value, StepBase | HandlerDef):
+        if bare and not isinstance(value, Member):
             raise DefinitionError(
                 f"{label(cls)}.{name} hides the input {name!r}; annotate it to give it a default."
             )

@@ -5,9 +5,10 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from rewound.errors import DefinitionError
 from rewound.runtime.declare.duration import Duration, seconds
+from rewound.runtime.declare.handlers import HandlerDef
 from rewound.runtime.declare.retry import Retry, retry_of
 from rewound.runtime.declare.signature import check_body, is_async
-from rewound.runtime.declare.steps import After, HandlerDef, StepBase, StepDef, StepOptions, SyncStepDef
+from rewound.runtime.declare.steps import After, StepBase, StepDef, StepOptions, SyncStepDef
 from rewound.runtime.declare.wording import label
 
 __all__ = ["options_of", "step"]

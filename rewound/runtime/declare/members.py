@@ -6,7 +6,9 @@ from msgspec import Struct
 
 from rewound.errors import DefinitionError
 from rewound.runtime.declare.declared import defaults_of
-from rewound.runtime.declare.steps import HandlerDef, HandlerKind, StepBase
+from rewound.runtime.declare.handlers import HandlerDef, HandlerKind
+from rewound.runtime.declare.member import Member
+from rewound.runtime.declare.steps import BodyDef, StepBase
 from rewound.runtime.declare.wording import label
 
 __all__ = ["RESERVED", "Members", "members_of"]
@@ -88,7 +90,7 @@ def _check_names(members: Members) -> None:
             raise DefinitionError(f"{members.label}: {name!r} is reserved; choose another name.")
     for name, default in defaults_of(members.cls).items():
         # msgspec has taken it out of the class body
-        if isinstance(default, StepBase | HandlerDef):
+        if isinstance(default, Member):
             raise DefinitionError(f"{name!r} is both an input and a step of {members.label}.")
     for name, step in members.steps.items():
         if name in members.fields:
@@ -101,8 +103,8 @@ def _check_names(members: Members) -> None:
 
 def _check_targets(members: Members) -> None:
     for (target, kind), handler in members.handlers.items():
+        where = f"{members.label}.{handler.name} is the {kind} of {target!r}"
         if target not in members.steps:
-            where = f"{members.label}.{handler.name}"
-            raise DefinitionError(
-                f"{where} is the {kind} of {target!r}, which {members.label} does not have."
-            )
+            raise DefinitionError(f"{where}, which {members.label} does not have.")
+        if not isinstance(members.steps[target], BodyDef):
+            raise DefinitionError(f"{where}, which runs a child here: the child's steps have their own.")

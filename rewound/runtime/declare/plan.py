@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from rewound.runtime.declare.calls import Call
+from rewound.runtime.declare.calls import Arg, Call
 from rewound.runtime.declare.declared import FieldPlan
 from rewound.runtime.declare.retry import Retry
 
@@ -47,6 +47,7 @@ class StepPlan(Struct, frozen=True, eq=False):
         decode: reads a stored result.
         loose: whether the annotation leaves types open, so that a result is searched for losses.
         child: what it composes, if it is a composed child and has no body of its own (rule C1).
+        bind: how the child's inputs are made.
     """
 
     name: str
@@ -63,6 +64,7 @@ class StepPlan(Struct, frozen=True, eq=False):
     decode: Callable[[bytes], Any]
     loose: bool
     child: "Plan | None" = None
+    bind: tuple[Arg, ...] = ()
 
 
 class Plan(Struct, frozen=True, eq=False):

@@ -14,18 +14,25 @@ from rewound.runtime.declare.declared import fields_of
 from rewound.runtime.declare.plan import Plan, StepPlan
 from rewound.runtime.outcomes import StepError
 
-__all__ = ["prepare"]
+__all__ = ["Sources", "prepare", "taken"]
 
 
-class _Sources(Struct):
-    """Everything an argument may come from."""
+class Sources(Struct):
+    """Everything an argument may come from.
+
+    Args:
+        instance: the reactor with the run's inputs.
+        result_of: gives the result of a step by name.
+        own: the step's own result.
+        error: why the step failed.
+        ctx: the context.
+    """
 
     instance: Any
     result_of: Callable[[str], Any]
-    own: Any
-    error: StepError | None
-    ctx: Context[Any]
-    step: str
+    own: Any = MISSING
+    error: StepError | None = None
+    ctx: Context[Any] | None = None
 
 
 def prepare(
@@ -62,28 +69,33 @@ def prepare(
     """
     if call.made is None and not call.args:
         return partial(call.fn, instance)
-    sources = _Sources(instance, result_of, own, error, ctx, step.name)
+    sources = Sources(instance, result_of, own, error, ctx)
     subject = f"{plan.name}.{step.name}"
     receiver = instance if call.made is None else _make(call.made, sources, subject)
-    return partial(call.fn, receiver, **_taken(call.args, sources, subject))
+    return partial(call.fn, receiver, **taken(call.args, sources, subject))
 
 
-def _taken(args: tuple[Arg, ...], sources: _Sources, subject: str) -> dict[str, Any]:
-    taken: dict[str, Any] = {}
+def taken(args: tuple[Arg, ...], sources: Sources, subject: str) -> dict[str, Any]:
+    """Resolve arguments.
+
+    Raises:
+        InputError: with every one that cannot be resolved.
+    """
+    found: dict[str, Any] = {}
     refused: dict[str, str] = {}
     for arg in args:
         try:
-            taken[arg.name] = _take(arg, sources)
+            found[arg.name] = _take(arg, sources)
         except KeyError:
             refused[arg.name] = f"the step {arg.key!r} has no result"
         except PayloadError as error:
             refused[arg.name] = f"the result of {arg.key!r} cannot be read: {error}"
     if refused:
         raise InputError(subject, refused)
-    return taken
+    return found
 
 
-def _take(arg: Arg, sources: _Sources) -> Any:
+def _take(arg: Arg, sources: Sources) -> Any:
     if arg.source == "step":
         return sources.result_of(arg.key)
     if arg.source == "input":
@@ -95,8 +107,8 @@ def _take(arg: Arg, sources: _Sources) -> Any:
     return sources.error if arg.source == "error" else arg.value
 
 
-def _make(made: Made, sources: _Sources, subject: str) -> Any:
-    given = _taken(made.args, sources, subject)
+def _make(made: Made, sources: Sources, subject: str) -> Any:
+    given = taken(made.args, sources, subject)
     fields = [field for field in fields_of(made.kind) if field.name in given]
     if made.validates:
         return made.kind(**{name: value.decoded for name, value in checked(fields, given, subject).items()})

@@ -13,9 +13,9 @@ from rewound.runtime.declare.annotations import UndefinedNameError
 from rewound.runtime.declare.build import plan_of
 from rewound.runtime.declare.declared import DeclaredMeta, declaration, shown_fields
 from rewound.runtime.declare.duration import Duration, seconds
+from rewound.runtime.declare.member import Member
 from rewound.runtime.declare.members import members_of
 from rewound.runtime.declare.registry import remember
-from rewound.runtime.declare.steps import StepBase
 from rewound.runtime.declare.wiring import Wired, wire
 from rewound.runtime.declare.wording import label
 
@@ -96,7 +96,7 @@ def _no_keyword_in_body(cls: Any, namespace: Mapping[str, Any]) -> None:
         value: Any = namespace.get(keyword)
         # an annotated default leaves the class body for the struct's own table; a bare value stays
         bare = cls.__dict__.get(keyword) is value and keyword not in namespace.get("__annotations__", {})
-        if value is not None and bare and not callable(value) and not isinstance(value, StepBase | property):
+        if value is not None and bare and not callable(value) and not isinstance(value, Member | property):
             usage = f"class {label(cls)}(Reactor[...], {keyword}={value!r})"
             raise DefinitionError(f"{label(cls)}.{keyword} is a class keyword: write {usage}.")
 

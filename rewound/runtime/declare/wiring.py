@@ -1,22 +1,23 @@
 """Wiring by name: what each parameter reads, what each step therefore needs. No annotation is read here."""
 
-import inspect
 from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
 
 from rewound.errors import DefinitionError
-from rewound.runtime.declare.calls import Arg, Call, Made
-from rewound.runtime.declare.classes import UseDef, Value, method_of
-from rewound.runtime.declare.declared import defaults_of
+from rewound.runtime.declare.calls import NO_BODY, Arg, Call, Made
+from rewound.runtime.declare.children import ChildDef
+from rewound.runtime.declare.classes import UseDef, method_of
+from rewound.runtime.declare.filling import filled
 from rewound.runtime.declare.graph import ancestors, check_cycles
+from rewound.runtime.declare.handlers import HANDLER_TIMEOUT, HandlerKind
 from rewound.runtime.declare.members import Members
+from rewound.runtime.declare.names import read, target
 from rewound.runtime.declare.plan import HandlerPlan
 from rewound.runtime.declare.retry import ONCE
 from rewound.runtime.declare.signature import is_async, parameters
-from rewound.runtime.declare.steps import HANDLER_TIMEOUT, HandlerDef, HandlerKind, StepBase
-from rewound.runtime.declare.wording import suggestion
+from rewound.runtime.declare.steps import BodyDef, StepBase
 
 __all__ = ["Wired", "wire"]
 
@@ -30,6 +31,7 @@ class Wired(Struct, frozen=True):
         call: its body.
         undo: its undo, if any.
         compensate: its compensate, if any.
+        bind: how the inputs of its child are made, if it has one.
     """
 
     definition: StepBase[..., Any]
@@ -37,6 +39,7 @@ class Wired(Struct, frozen=True):
     call: Call
     undo: HandlerPlan | None
     compensate: HandlerPlan | None
+    bind: tuple[Arg, ...] = ()
 
 
 def wire(members: Members) -> dict[str, Wired]:
@@ -46,95 +49,52 @@ def wire(members: Members) -> dict[str, Wired]:
         DefinitionError: a name stands for nothing, or may not be used there; or steps need each other.
     """
     calls = {name: _forward(members, name) for name in members.steps}
-    needs = {name: _needs(members, name, call) for name, call in calls.items()}
+    binds = {name: _bind(members, name) for name in members.steps}
+    needs = {name: _needs(members, name, (*_reads(calls[name]), *binds[name])) for name in members.steps}
     check_cycles(needs, members.label)
     wired: dict[str, Wired] = {}
     for name, definition in members.steps.items():
         seen = frozenset(ancestors(needs, name))
         undo = _handler(members, name, "undo", calls[name], seen)
         compensate = _handler(members, name, "compensate", calls[name], seen)
-        wired[name] = Wired(definition, needs[name], calls[name], undo, compensate)
+        wired[name] = Wired(definition, needs[name], calls[name], undo, compensate, binds[name])
     return wired
+
+
+def _bind(members: Members, name: str) -> tuple[Arg, ...]:
+    definition = members.steps[name]
+    if not isinstance(definition, ChildDef):
+        return ()
+    return filled(members, name, definition.child, definition.bind)
 
 
 def _forward(members: Members, name: str) -> Call:
     definition, subject = members.steps[name], f"{members.label}.{name}"
+    if not isinstance(definition, BodyDef):
+        return NO_BODY
     if isinstance(definition, UseDef):
         ctx = tuple(Arg(each, "ctx") for each in parameters(definition.fn, subject))
-        made = Made(definition.kind, _bound(members, name, definition), validates=True)
+        made = Made(definition.kind, filled(members, name, definition.kind, definition.bind), validates=True)
         return Call(definition.fn, is_async(definition.fn), ctx, made)
-    args = tuple(_read(members, each, subject) for each in parameters(definition.fn, subject))
+    args = tuple(read(members, each, subject) for each in parameters(definition.fn, subject))
     if any(arg.key == name for arg in args):
         raise DefinitionError(f"{subject} reads its own result, which is not there before it ran.")
     return Call(definition.fn, is_async(definition.fn), args)
 
 
-def _read(members: Members, name: str, subject: str) -> Arg:
-    if name == "ctx":
-        return Arg(name, "ctx")
-    return Arg(name, *_named(members, name, subject))
+def _reads(call: Call) -> tuple[Arg, ...]:
+    return call.args if call.made is None else (*call.args, *call.made.args)
 
 
-def _named(members: Members, name: str, subject: str) -> tuple[Any, str]:
-    if name in members.steps:
-        return "step", name
-    if name in members.fields:
-        return "input", name
-    raise DefinitionError(_unknown(members, name, subject))
-
-
-def _unknown(members: Members, name: str, subject: str) -> str:
-    found: Any = inspect.getattr_static(members.cls, name, None)
-    if name == "error":
-        return f"{subject} reads 'error', which only a compensate is given."
-    if isinstance(found, HandlerDef):
-        return f"{subject} reads {name!r}, which is the {found.kind} of {found.target.name!r}, not a step."
-    if inspect.isfunction(found):
-        return f"{subject} reads {name!r}, which is a method, not a step: add @step."
-    if found is not None:
-        return f"{subject} reads {name!r}, which is a class attribute, not an input: annotate it."
-    known = (*members.steps, *members.fields, "ctx")
-    return f"{subject}: no step or input {name!r}.{suggestion(name, known)}"
-
-
-def _bound(members: Members, name: str, definition: UseDef[Any]) -> tuple[Arg, ...]:
-    subject = f"{members.label}.{name}"
-    optional = defaults_of(definition.kind)
-    args: list[Arg] = []
-    for field in getattr(definition.kind, "__struct_fields__", ()):
-        bound = definition.bind.get(field)
-        if isinstance(bound, Value):
-            args.append(Arg(field, "value", value=bound.value))
-        elif bound is not None:
-            args.append(Arg(field, *_target(members, bound, f"{subject}: bind of {field!r}")))
-        elif field != name and (field in members.steps or field in members.fields):
-            args.append(Arg(field, *_named(members, field, subject)))
-        elif field not in optional:
-            raise DefinitionError(f"{_unknown(members, field, subject)} Bind it: bind={{{field!r}: ...}}.")
-    return tuple(args)
-
-
-def _target(members: Members, target: StepBase[..., Any] | str, subject: str) -> tuple[Any, str]:
-    if isinstance(target, str):
-        return _named(members, target, subject)
-    if target.name not in members.steps:
-        raise DefinitionError(f"{subject} names a step that {members.label} does not have.")
-    return "step", target.name
-
-
-def _needs(members: Members, name: str, call: Call) -> tuple[str, ...]:
-    wanted = set(_steps(call.args)) | set(_steps(call.made.args if call.made else ()))
+def _needs(members: Members, name: str, reads: Iterable[Arg]) -> tuple[str, ...]:
+    wanted = {arg.key for arg in reads if arg.source == "step"}
     for each in members.steps[name].options.after:
         subject = f"{members.label}.{name}: after="
-        kind, target = _target(members, each, subject)
+        kind, step = target(members, each, subject)
         if kind == "input":
-            raise DefinitionError(f"{subject} names {target!r}, which is an input, not a step.")
-        wanted.add(target)
+            raise DefinitionError(f"{subject} names {step!r}, which is an input, not a step.")
+        wanted.add(step)
     return tuple(step for step in members.steps if step in wanted)
-
-
-def _steps(args: Iterable[Arg]) -> list[str]:
-    return [arg.key for arg in args if arg.source == "step"]
 
 
 def _handler(
@@ -161,20 +121,20 @@ def _handler(
     return HandlerPlan(ONCE, HANDLER_TIMEOUT, Call(method, is_async(method), args, unchecked))
 
 
-def _seen(members: Members, read: str, owner: tuple[str, HandlerKind, str], seen: frozenset[str]) -> Arg:
+def _seen(members: Members, wanted: str, owner: tuple[str, HandlerKind, str], seen: frozenset[str]) -> Arg:
     """Resolve what an undo or compensate reads: only what is certainly there when it runs."""
     step, kind, subject = owner
-    if kind == "compensate" and read == "error":
-        return Arg(read, "error")
-    if read == step and kind == "compensate":
+    if kind == "compensate" and wanted == "error":
+        return Arg(wanted, "error")
+    if wanted == step and kind == "compensate":
         raise DefinitionError(f"{subject} reads {step!r}, the step that failed; take error instead.")
-    named = read in members.steps or read in members.fields
-    if kind == "undo" and (read == step or (read == "result" and not named)):
-        return Arg(read, "own", step)
-    arg = _read(members, read, subject)
-    if arg.source == "step" and read not in seen:
+    named = wanted in members.steps or wanted in members.fields
+    if kind == "undo" and (wanted == step or (wanted == "result" and not named)):
+        return Arg(wanted, "own", step)
+    arg = read(members, wanted, subject)
+    if arg.source == "step" and wanted not in seen:
         raise DefinitionError(
-            f"{subject} reads {read!r}, which {step!r} does not depend on; "
+            f"{subject} reads {wanted!r}, which {step!r} does not depend on; "
             f"it may read what {step!r} depends on, inputs and ctx."
         )
     return arg
