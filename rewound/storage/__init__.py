@@ -1,4 +1,4 @@
-"""Journals, claims, leases, mail, alarms and notices on memory, SQLite or Redis.
+"""Journals, cells, claims, leases, mail, alarms and notices on memory, SQLite or Redis.
 
 `protocol` says what a backend promises. Memory and SQLite keep their rules in `rules` and `sweeping`,
 over `entries.Tables`; Redis has them in Lua. `Encoded` and `Faults` wrap any of the three.
@@ -12,6 +12,7 @@ from rewound.storage.protocol import (
     Answer,
     Appended,
     Attention,
+    Cells,
     Check,
     Claim,
     Commit,
@@ -25,6 +26,7 @@ from rewound.storage.protocol import (
     Notice,
     Page,
     Query,
+    Space,
     Storage,
 )
 
@@ -32,6 +34,7 @@ __all__ = [
     "Answer",
     "Appended",
     "Attention",
+    "Cells",
     "Check",
     "Claim",
     "Commit",
@@ -50,6 +53,7 @@ __all__ = [
     "Page",
     "PayloadCodec",
     "Query",
+    "Space",
     "Storage",
     "open_storage",
 ]

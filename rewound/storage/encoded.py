@@ -10,12 +10,14 @@ from rewound.storage.forward import Forward
 from rewound.storage.protocol import (
     Answer,
     Appended,
+    Cells,
     Commit,
     Created,
     Head,
     Journal,
     Mail,
     NewRun,
+    Space,
     Storage,
 )
 
@@ -46,14 +48,15 @@ class PayloadCodec(Protocol):
 
 
 class Encoded(Forward):
-    """Any storage, with records, mail and replies encoded on the way in and decoded on the way out.
+    """Any storage, with records, cells, mail and replies encoded on the way in and decoded on the way out.
 
     Heads stay readable: storage lists and compares them.
 
     Args:
         inner: the storage that does the work.
         codec: the hook; `None` stores bytes as they are.
-        max_record: the most bytes that one record, mail or reply may have as stored, 1 MiB by default.
+        max_record: the most bytes that one record, cell, header, mail or reply may have as stored, 1 MiB
+            by default.
     """
 
     def __init__(
@@ -94,6 +97,33 @@ class Encoded(Forward):
         if journal is None:
             return None
         return Journal(journal.head, [self._decode(record, f"run {run_id}") for record in journal.records])
+
+    async def put(self, cells: Cells) -> int:
+        """See `Storage.put`.
+
+        Raises:
+            PayloadTooLarge: a cell or the header is larger than `max_record`; nothing was stored.
+        """
+        run_id = cells.claim.run_id
+        header = None if cells.header is None else self._encode(cells.header, run_id)
+        stored = {number: self._encode(cell, run_id) for number, cell in cells.cells.items()}
+        if self._codec is not None:
+            cells = replace(cells, cells=stored, header=header)
+        return await super().put(cells)
+
+    async def space(self, run_id: str, space: str, start: int = 0, count: int = 100) -> Space | None:
+        """See `Storage.space`.
+
+        Raises:
+            StorageError: the codec cannot decode the header or a cell.
+        """
+        page = await super().space(run_id, space, start, count)
+        if page is None:
+            return None
+        what = f"the space {space!r} of run {run_id}"
+        header = page.header and self._decode(page.header, what)
+        cells = {number: self._decode(cell, what) for number, cell in page.cells.items()}
+        return Space(page.version, header, cells)
 
     async def post(self, run_id: str, mail: Mail) -> Head | None:
         """See `Storage.post`.

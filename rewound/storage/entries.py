@@ -5,14 +5,14 @@ the tables with dicts, SQLite with a transaction; Redis has its own, in Lua, bec
 where its data is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
-from rewound.storage.protocol import Answer, Head, Mail, Notice, Query
+from rewound.storage.protocol import Answer, Head, Mail, Notice, Query, Space
 
-__all__ = ["Entry", "Tables"]
+__all__ = ["Entry", "SpaceEntry", "Tables"]
 
 
 class Entry(Struct, array_like=True):
@@ -74,6 +74,22 @@ class Entry(Struct, array_like=True):
         )
 
 
+class SpaceEntry(Struct, array_like=True):
+    """A space without its header and cells, mutable.
+
+    Args:
+        name: unique within its run.
+        version: how many writes it has had.
+        id: of the newest write.
+        rowid: the number under which SQLite keeps it.
+    """
+
+    name: str
+    version: int = 0
+    id: str = ""
+    rowid: int = 0
+
+
 class Tables(Protocol):
     """What the rules read and write. Every method acts at once; nothing is awaited in between.
 
@@ -93,7 +109,7 @@ class Tables(Protocol):
         ...
 
     def remove(self, entry: Entry) -> None:
-        """Forget a run with its records, mail and watches."""
+        """Forget a run with its records, cells, mail and watches."""
         ...
 
     def expired(self, now: float, limit: int) -> list[Entry]:
@@ -130,6 +146,20 @@ class Tables(Protocol):
 
     def alarms(self, node: str, now: float, after: tuple[float, str] | None, limit: int) -> list[Entry]:
         """Return runs that nobody or `node` owns and whose alarm is due, by (`alarm`, `run_id`)."""
+        ...
+
+    def space(self, entry: Entry, name: str) -> SpaceEntry | None:
+        """Return a space; the caller may change it and `write_space` it back."""
+        ...
+
+    def write_space(
+        self, entry: Entry, space: SpaceEntry, header: bytes | None, cells: Mapping[int, bytes]
+    ) -> None:
+        """Store a new or changed space, its header unless that is `None`, and these of its cells."""
+        ...
+
+    def read_space(self, entry: Entry, name: str, numbers: range) -> Space | None:
+        """Return a space as callers see it, with those of the numbered cells that are there."""
         ...
 
     def has_mail(self, run_id: str, mail_id: str) -> bool:

@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 from rewound.storage.protocol import (
     Appended,
     Attention,
+    Cells,
     Check,
     Claim,
     Commit,
@@ -23,6 +24,7 @@ from rewound.storage.protocol import (
     Notice,
     Page,
     Query,
+    Space,
     Storage,
 )
 
@@ -116,6 +118,14 @@ class Forward:
     async def purge(self, limit: int = 100) -> int:
         """See `Storage.purge`."""
         return await self._call("purge", partial(self.inner.purge, limit))
+
+    async def put(self, cells: Cells) -> int:
+        """See `Storage.put`."""
+        return await self._call("put", partial(self.inner.put, cells))
+
+    async def space(self, run_id: str, space: str, start: int = 0, count: int = 100) -> Space | None:
+        """See `Storage.space`."""
+        return await self._call("space", partial(self.inner.space, run_id, space, start, count))
 
     async def post(self, run_id: str, mail: Mail) -> Head | None:
         """See `Storage.post`."""

@@ -1,13 +1,14 @@
-"""What a storage backend offers: journals, claims, leases, mail, alarms, notices.
+"""What a storage backend offers: journals, cells, claims, leases, mail, alarms, notices.
 
-Storage knows nothing of sagas: a run is an id, a head of a few plain fields and a journal of opaque
-records. The promises that every backend keeps, and that the conformance suite checks:
+Storage knows nothing of sagas: a run is an id, a head of a few plain fields, a journal of opaque
+records, and spaces of numbered, opaque cells. The promises that every backend keeps, and that the
+conformance suite checks:
 
-1.  One writer. `append` and `release` compare the claim's epoch and nonce with the head's, for
+1.  One writer. `append`, `put` and `release` compare the claim's epoch and nonce with the head's, for
     equality, in the same atomic operation as the write. A refused one raises `ClaimLost`.
 2.  An append carries the journal length it expects and a commit id. The same id at the head means
     that the append was stored and its answer lost: success. Any other length, or no head, raises
-    `JournalMismatch` and writes nothing.
+    `JournalMismatch` and writes nothing. The same holds for `put`, with the version of the space.
 3.  A node's lease can be renewed only while it exists. Once expired it never comes back, so whoever
     saw it expired may claim that node's runs.
 4.  Every index entry is written before the run-slot write that needs it and removed after the one
@@ -22,7 +23,7 @@ records. The promises that every backend keeps, and that the conformance suite c
 Times are unix seconds on the storage's own clock (`now`); durations are seconds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
@@ -33,6 +34,7 @@ __all__ = [
     "Answer",
     "Appended",
     "Attention",
+    "Cells",
     "Check",
     "Claim",
     "Commit",
@@ -46,6 +48,7 @@ __all__ = [
     "Notice",
     "Page",
     "Query",
+    "Space",
     "Storage",
 ]
 
@@ -187,6 +190,43 @@ class Appended(Struct, frozen=True):
     length: int
     released: bool = False
     mail: int = 0
+
+
+class Cells(Struct, frozen=True):
+    """One write to a space of a run: some of its cells, and its header.
+
+    A space is a set of numbered cells of a run, with a header and a version. It exists from its first
+    write on and leaves with its run; there may be thousands in one.
+
+    Args:
+        claim: compared with the head's.
+        space: names the space within its run.
+        id: unique per write; a repeat is recognised by it.
+        expected: the space's version before it; 0 if this is its first write. Each write adds 1.
+        cells: by number, from 0 on; they replace those of the same number.
+        header: the space's from now on; `None` keeps the one it has.
+    """
+
+    claim: Claim
+    space: str
+    id: str
+    expected: int
+    cells: Mapping[int, bytes] = {}
+    header: bytes | None = None
+
+
+class Space(Struct, frozen=True):
+    """A space's header and (part of) its cells, read together.
+
+    Args:
+        version: how many writes it has had; 0 if there was none.
+        header: as last written; empty if it never was.
+        cells: those that were asked for and are there, by number, in order.
+    """
+
+    version: int
+    header: bytes
+    cells: dict[int, bytes]
 
 
 class Mail(Struct, frozen=True):
@@ -361,6 +401,23 @@ class Storage(Protocol):
 
     async def purge(self, limit: int = 100) -> int:
         """Remove at most `limit` expired runs and what indexes hold of them; return how many."""
+        ...
+
+    # -- cells
+
+    async def put(self, cells: Cells) -> int:
+        """Write cells and header of a space together (see promises 1, 2); return its new version.
+
+        Raises `ClaimLost`, or `JournalMismatch` naming the run and the space.
+        """
+        ...
+
+    async def space(self, run_id: str, space: str, start: int = 0, count: int = 100) -> Space | None:
+        """Read the header and the cells from number `start` on, at most `count` numbers.
+
+        A `count` of 0 reads the header alone. A space that was never written is one without cells;
+        `None`: there is no such run. Raises `InputError` for a `count` above 1,000: read in pages.
+        """
         ...
 
     # -- mail

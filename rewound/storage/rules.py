@@ -28,6 +28,7 @@ __all__ = [
     "claim",
     "create",
     "find",
+    "holds",
     "join",
     "nodes",
     "post",
@@ -157,8 +158,8 @@ def append(tables: Tables, commit: Commit, now: float) -> Appended:
     if entry is None:
         raise JournalMismatch(missing(commit))
     if entry.commit == commit.id:
-        return Appended(entry.length, commit.release and not _holds(entry, commit.claim), entry.mail)
-    if not _holds(entry, commit.claim):
+        return Appended(entry.length, commit.release and not holds(entry, commit.claim), entry.mail)
+    if not holds(entry, commit.claim):
         raise ClaimLost(lost(commit.claim, entry))
     if entry.length != commit.expected:
         raise JournalMismatch(other_length(commit, entry))
@@ -192,7 +193,8 @@ def _commit(tables: Tables, entry: Entry, commit: Commit, now: float) -> Appende
     return Appended(entry.length, entry.node is None, entry.mail)
 
 
-def _holds(entry: Entry, claim: Claim) -> bool:
+def holds(entry: Entry, claim: Claim) -> bool:
+    """Tell whether the claim is the run's."""
     return entry.node is not None and entry.nonce == claim.nonce and entry.epoch == claim.epoch
 
 

@@ -148,7 +148,6 @@ async def test_read_only_file_is_reported_at_once(path: Path) -> None:
 async def test_damaged_tables_are_reported(path: Path) -> None:
     """An error without a known remedy still names the file and what SQLite says."""
     async with opened(path) as storage:
-        await pragma(storage, "user_version = 1")
         with closing(sqlite3.connect(path)) as other, other:
             other.execute("ALTER TABLE replies RENAME TO gone")
         with pytest.raises(StorageError, match=r"rewound\.db: no such table: replies"):

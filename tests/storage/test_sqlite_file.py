@@ -112,7 +112,7 @@ def content(path: Path) -> bytes:
     ("prepare", "message"),
     [
         (write("CREATE TABLE users (id)"), "another program; give Rewound a file of its own"),
-        (make_ours, "newer Rewound .schema 2, this one knows 1.; upgrade Rewound"),
+        (make_ours, "newer Rewound .schema 3, this one knows 2.; upgrade Rewound"),
         (make_text, "no SQLite database; use another"),
         (Path.mkdir, "cannot be opened"),
     ],

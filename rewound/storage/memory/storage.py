@@ -9,12 +9,13 @@ from anyio.abc import ObjectReceiveStream
 from anyio.lowlevel import checkpoint
 from msgspec import UNSET, UnsetType
 
-from rewound.storage import rules, sweeping
+from rewound.storage import rules, spaces, sweeping
 from rewound.storage.hub import Hub
 from rewound.storage.memory.tables import MemoryTables
 from rewound.storage.protocol import (
     Appended,
     Attention,
+    Cells,
     Check,
     Claim,
     Commit,
@@ -27,6 +28,7 @@ from rewound.storage.protocol import (
     Notice,
     Page,
     Query,
+    Space,
 )
 
 __all__ = ["MemoryStorage"]
@@ -146,6 +148,18 @@ class MemoryStorage:
         """Remove expired runs."""
         await checkpoint()
         return sweeping.purge(self._tables, limit, self._clock())
+
+    # -- cells
+
+    async def put(self, cells: Cells) -> int:
+        """Write cells and header of a space together."""
+        await checkpoint()
+        return spaces.put(self._tables, cells, self._clock())
+
+    async def space(self, run_id: str, space: str, start: int = 0, count: int = 100) -> Space | None:
+        """Read a space's header and a page of its cells."""
+        await checkpoint()
+        return spaces.read(self._tables, run_id, space, spaces.page(start, count), self._clock())
 
     # -- mail
 

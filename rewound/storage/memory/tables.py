@@ -1,17 +1,28 @@
 """The tables of a run, as dicts and sorted lists."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from rewound.storage.entries import Entry
+from rewound.storage.entries import Entry, SpaceEntry
 from rewound.storage.memory.ordered import Ordered
-from rewound.storage.protocol import Answer, Mail, Notice, Query
+from rewound.storage.protocol import Answer, Mail, Notice, Query, Space
 
 __all__ = ["MemoryTables"]
 
 Indexed = tuple[str | None, bool, float | None, float | None]
 NOT_INDEXED: Indexed = (None, False, None, None)
+
+
+class _Space:
+    """A space as it is kept."""
+
+    __slots__ = ("cells", "entry", "header")
+
+    def __init__(self, entry: SpaceEntry) -> None:
+        self.entry = entry
+        self.header = b""
+        self.cells: dict[int, bytes] = {}
 
 
 class MemoryTables:
@@ -25,6 +36,7 @@ class MemoryTables:
         self._notify = notify
         self.journals: dict[str, list[bytes]] = {}
         self._entries: dict[str, Entry] = {}
+        self._spaces: dict[str, dict[str, _Space]] = {}
         self._mail: dict[str, dict[str, Mail]] = {}
         self._replies: dict[str, tuple[float, bytes]] = {}
         self._watchers: dict[str, dict[str, None]] = {}
@@ -55,12 +67,13 @@ class MemoryTables:
         self._index(entry.run_id, (entry.node, entry.woken, entry.alarm, entry.expires))
 
     def remove(self, entry: Entry) -> None:
-        """Forget a run with its records, mail and watches."""
+        """Forget a run with its records, cells, mail and watches."""
         run_id = entry.run_id
         self._index(run_id, NOT_INDEXED)
         self._newest.discard((entry.created, run_id))
         for table in (self._entries, self.journals, self._indexed):
             del table[run_id]
+        self._spaces.pop(run_id, None)
         self._mail.pop(run_id, None)
         self._watchers.pop(run_id, None)
 
@@ -127,6 +140,32 @@ class MemoryTables:
     def _for(self, node: str, run_ids: Iterable[str]) -> Iterable[Entry]:
         entries = (self._entries[run_id] for run_id in run_ids)
         return (entry for entry in entries if entry.node is None or entry.node == node)
+
+    # -- cells
+
+    def space(self, entry: Entry, name: str) -> SpaceEntry | None:
+        """Return a space; the caller may change it and `write_space` it back."""
+        space = self._space(entry, name)
+        return None if space is None else space.entry
+
+    def write_space(
+        self, entry: Entry, space: SpaceEntry, header: bytes | None, cells: Mapping[int, bytes]
+    ) -> None:
+        """Store a new or changed space, its header unless that is `None`, and these of its cells."""
+        kept = self._spaces.setdefault(entry.run_id, {}).setdefault(space.name, _Space(space))
+        kept.header = kept.header if header is None else header
+        kept.cells.update(cells)
+
+    def read_space(self, entry: Entry, name: str, numbers: range) -> Space | None:
+        """Return a space as callers see it, with those of the numbered cells that are there."""
+        space = self._space(entry, name)
+        if space is None:
+            return None
+        cells = {number: space.cells[number] for number in numbers if number in space.cells}
+        return Space(space.entry.version, space.header, cells)
+
+    def _space(self, entry: Entry, name: str) -> _Space | None:
+        return self._spaces.get(entry.run_id, {}).get(name)
 
     # -- mail
 

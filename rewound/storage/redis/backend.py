@@ -20,6 +20,7 @@ from rewound.storage.redis.mailroom import Mailroom
 from rewound.storage.redis.notices import Listener
 from rewound.storage.redis.runs import Runs
 from rewound.storage.redis.scripts import pack
+from rewound.storage.redis.spaces import Spaces
 from rewound.storage.redis.upkeep import Upkeep
 from rewound.storage.redis.urls import Target
 from rewound.storage.redis.wire import Settings, make_wire
@@ -42,6 +43,7 @@ class Backend:
         index = Index(wire, keys, clock)
         self.leases = Leases(wire, keys, clock)
         self.runs = Runs(wire, keys, index, clock)
+        self.spaces = Spaces(wire, keys)
         self.mailroom = Mailroom(wire, keys, index)
         self.sweeper = Sweeper(wire, keys, index, clock)
         self.listing = Listing(wire, keys, index, clock)

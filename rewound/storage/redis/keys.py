@@ -7,6 +7,7 @@ All keys of the index carry the tag `{prefix}`: they share another. No script ev
 
     rewound:{<run>}:head                    hash: see lua/common.lua
     rewound:{<run>}:journal                 list of records
+    rewound:{<run>}:cells:<bucket>          hash: headers of spaces and cells, see lua/put.lua
     rewound:{<run>}:mail                    hash: mail id -> letter, see lua/post.lua
     rewound:{<run>}:watch                   hash: channel -> notice
     rewound:{<run>}:reply:<mail>            text, kept for ten minutes
@@ -28,7 +29,14 @@ import msgspec
 
 from rewound.errors import StorageConfigError
 
-__all__ = ["SUSPECT", "Keys", "RunKeys", "entry_name", "split_entry"]
+__all__ = ["BUCKETS", "SUSPECT", "Keys", "RunKeys", "entry_name", "split_entry"]
+
+BUCKETS = 64
+"""Hashes that share the cells of a run, however many spaces and cells it has.
+
+All of them expire, or stay, in one script with the rest of the run, so their number must be small; each is
+freed at once when it expires, so their size must not be large. A million cells are 16,000 in each.
+"""
 
 SUSPECT = "~"
 """Marks the name of a timer entry that was found stale once."""
@@ -50,8 +58,16 @@ class RunKeys:
         self.watch = stem + b"watch"
 
     def all(self) -> list[bytes]:
-        """Return the keys that live and expire together."""
+        """Return the keys that live and expire together, but for those of the cells."""
         return [self.head, self.journal, self.mail, self.watch]
+
+    def bucket(self, number: int) -> bytes:
+        """Return a key of cells; numbers beyond the last bucket go round."""
+        return b"%bcells:%d" % (self.stem, number % BUCKETS)
+
+    def buckets(self) -> list[bytes]:
+        """Return the keys of the cells; they live and expire with `all`."""
+        return [self.bucket(number) for number in range(BUCKETS)]
 
     def reply(self, mail_id: str) -> bytes:
         """Return the key of a reply."""

@@ -1,6 +1,7 @@
 """Runs: create, load, claim, append, release, acknowledge."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 from msgspec import UNSET
 
@@ -13,7 +14,7 @@ from rewound.storage.redis.scripts import SCRIPTS, pack
 from rewound.storage.redis.turns import Due, Settled, Turn, due_word
 from rewound.storage.redis.wire import Wire
 
-__all__ = ["Runs"]
+__all__ = ["Runs", "lost"]
 
 REPLY_KEPT = b"600"
 NO_MORE = b"0"
@@ -95,11 +96,11 @@ class Runs:
         if dead and await self._is_alive(dead):
             dead = ""
         run, mine = keys.run(head.run_id), entry_name(head.run_id, nonce)
-        reply = await self._index.write(
+        reply = await self._write(
             Changes().add(keys.owner(node), mine).new(keys.nodes, node),
-            run.tag,
-            lambda deadline: SCRIPTS["claim"].call(
-                run.all(), deadline, b"%d" % head.epoch, head.nonce, node, nonce, dead
+            run,
+            lambda cells, deadline: SCRIPTS["claim"].call(
+                run.all() + cells, deadline, b"%d" % head.epoch, head.nonce, node, nonce, dead
             ),
         )
         if reply is None:
@@ -121,13 +122,13 @@ class Runs:
         run = self._keys.run(claim.run_id)
         turn = Turn(claim, claim.nonce, due, release=True, wake=wake, retention=retention)
         words = (b"%d" % claim.epoch, claim.nonce, repr(retention), b"%d" % wake, due_word(due))
-        reply = await self._index.write(
+        reply = await self._write(
             turn.before(self._keys, self._clock.now()),
-            run.tag,
-            lambda deadline: SCRIPTS["release"].call(run.all(), deadline, *words),
+            run,
+            lambda cells, deadline: SCRIPTS["release"].call(run.all() + cells, deadline, *words),
         )
         if reply[0] == b"lost":
-            raise ClaimLost(_lost(claim, reply))
+            raise ClaimLost(lost(claim, reply))
         settled = Settled(*reply[1:])
         self._index.change_later(turn.after(self._keys, settled))
         return bool(settled.released)
@@ -135,15 +136,32 @@ class Runs:
     async def acknowledge(self, run_id: str, retention: float) -> bool:
         """Let a retained run expire after `retention`. `False` if there is no such ended run."""
         run, keys = self._keys.run(run_id), self._keys
-        call = SCRIPTS["acknowledge"].call(run.all(), repr(retention))
         before = Changes().add(keys.expiring, entry_name(run_id), self._clock.now() + retention)
-        reply = await self._index.write(before, run.tag, lambda _: call)
+        reply = await self._write(
+            before, run, lambda cells, _: SCRIPTS["acknowledge"].call(run.all() + cells, repr(retention))
+        )
         after = Changes().remove(keys.expiring, entry_name(run_id))
         if reply is not None and reply[0]:
             expires, status, reactor = (word.decode() for word in reply)
             after.add(keys.expiring, entry_name(run_id, status, reactor), float(expires))
         self._index.change_later(after)
         return reply is not None
+
+    async def _write(
+        self, before: Changes, run: RunKeys, call: Callable[[list[bytes], str], bytes], weight: int = 1
+    ) -> Any:
+        """Write to all keys of a run: again with those of its cells, if the script says that it has some.
+
+        Args:
+            before: the index entries that the write needs.
+            run: the run's keys.
+            call: returns the script's call, for the keys of the cells and the deadline.
+            weight: records that it writes.
+        """
+        reply = await self._index.write(before, run.tag, lambda at: call([], at), weight)
+        if _has_cells(reply):
+            reply = await self._index.write(before, run.tag, lambda at: call(run.buckets(), at), weight)
+        return reply
 
     # -- append
 
@@ -160,12 +178,15 @@ class Runs:
         before = turn.before(self._keys, self._clock.now())
         if commit.status is not None:
             before.new(self._keys.status(commit.status), claim.run_id)
-        reply = await self._index.write(
-            before, run.tag, lambda at: self._call(commit, run, first, at), weight
+        reply = await self._write(
+            before, run, lambda cells, at: self._call(commit, run, cells, (*first, at)), weight
         )
         return self._appended(commit, turn, reply)
 
-    def _call(self, commit: Commit, run: RunKeys, first: tuple[bytes | str, ...], deadline: str) -> bytes:
+    def _call(
+        self, commit: Commit, run: RunKeys, cells: list[bytes], opening: tuple[bytes | str, ...]
+    ) -> bytes:
+        *first, deadline = opening
         more: list[bytes | str] = [
             deadline,
             "" if commit.status is None else "=" + commit.status,
@@ -180,7 +201,7 @@ class Runs:
         ]
         for answer in commit.answers:
             more += (answer.mail_id, answer.reply)
-        keys = run.all() + [run.reply(answer.mail_id) for answer in commit.answers]
+        keys = run.all() + [run.reply(answer.mail_id) for answer in commit.answers] + cells
         return SCRIPTS["append"].call(keys, *first, b"%d" % len(more), *more, *commit.records)
 
     def _appended(self, commit: Commit, turn: Turn | None, reply: list[Any]) -> Appended:
@@ -216,13 +237,17 @@ def is_plain(commit: Commit) -> bool:
     )
 
 
+def _has_cells(reply: object) -> bool:
+    return isinstance(reply, list) and b"cells" in cast("list[object]", reply)[:1]
+
+
 # -- refusals
 
 
 def _refusal(commit: Commit, reply: list[Any]) -> ClaimLost | JournalMismatch:
     run_id = commit.claim.run_id
     if reply[0] == b"lost":
-        return ClaimLost(_lost(commit.claim, reply))
+        return ClaimLost(lost(commit.claim, reply))
     if reply[0] == b"missing":
         return JournalMismatch(
             f"run {run_id} is not in storage, but its owner wrote {commit.expected} records: "
@@ -234,7 +259,8 @@ def _refusal(commit: Commit, reply: list[Any]) -> ClaimLost | JournalMismatch:
     )
 
 
-def _lost(claim: Claim, reply: list[Any]) -> str:
+def lost(claim: Claim, reply: list[Any]) -> str:
+    """Say who has a run, from what a script answered to a writer that does not."""
     owner = f"node {reply[1].decode()}" if reply[1] else "nobody"
     return (
         f"node {claim.node} no longer owns run {claim.run_id} (its claim has epoch {claim.epoch}): "

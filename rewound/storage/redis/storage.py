@@ -14,6 +14,7 @@ from rewound.storage.hub import NoticeStream
 from rewound.storage.protocol import (
     Appended,
     Attention,
+    Cells,
     Check,
     Claim,
     Commit,
@@ -26,6 +27,7 @@ from rewound.storage.protocol import (
     Notice,
     Page,
     Query,
+    Space,
 )
 from rewound.storage.redis.backend import Backend
 from rewound.storage.redis.keys import Keys
@@ -186,6 +188,16 @@ class RedisStorage:
     async def purge(self, limit: int = 100) -> int:
         """Remove at most `limit` expired runs and what indexes hold of them; return how many."""
         return await self._run(self._backend.upkeep.purge, limit)
+
+    # -- cells
+
+    async def put(self, cells: Cells) -> int:
+        """Write cells and header of a space together; return its new version."""
+        return await self._run(self._backend.spaces.put, cells)
+
+    async def space(self, run_id: str, space: str, start: int = 0, count: int = 100) -> Space | None:
+        """Read a space's header and a page of its cells; `None` if there is no such run."""
+        return await self._run(self._backend.spaces.read, run_id, space, start, count)
 
     # -- mail
 

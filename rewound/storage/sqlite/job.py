@@ -20,6 +20,7 @@ class Job(Generic[T]):
         act: does it; it may run more than once, each time in a transaction that was rolled back but the
             last.
         run_ids: runs that it will look at, read together with those of other jobs.
+        spaces: spaces that it will write, by run and name; likewise.
         urgent: goes before jobs that are not.
         size: bytes that it writes, to bound a transaction.
     """
@@ -29,10 +30,11 @@ class Job(Generic[T]):
         act: Callable[[SqliteTables], T],
         run_ids: tuple[str, ...] = (),
         *,
+        spaces: tuple[tuple[str, str], ...] = (),
         urgent: bool = False,
         size: int = 0,
     ) -> None:
-        self.run_ids, self.urgent, self.size = run_ids, urgent, size
+        self.run_ids, self.spaces, self.urgent, self.size = run_ids, spaces, urgent, size
         self.abandoned = False
         self._act = act
         self._values: list[T] = []

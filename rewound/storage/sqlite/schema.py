@@ -59,7 +59,18 @@ VERSION_1 = (
     f"PRAGMA application_id = {APPLICATION_ID}",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (VERSION_1,)
+# Cells know their space by its number alone: its name may be long, and a run may have many.
+VERSION_2 = (
+    """CREATE TABLE spaces (
+        id INTEGER PRIMARY KEY, run INTEGER NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL,
+        write_id TEXT NOT NULL, header BLOB, UNIQUE (run, name)
+    )""",
+    """CREATE TABLE cells (
+        space INTEGER, number INTEGER, value BLOB NOT NULL, PRIMARY KEY (space, number)
+    ) WITHOUT ROWID""",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (VERSION_1, VERSION_2)
 """What leads from each version of the schema to the next; `PRAGMA user_version` counts them."""
 
 

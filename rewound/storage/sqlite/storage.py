@@ -13,11 +13,12 @@ from anyio.lowlevel import checkpoint
 from msgspec import UNSET, UnsetType
 
 from rewound.errors import StorageError
-from rewound.storage import rules, sweeping
+from rewound.storage import rules, spaces, sweeping
 from rewound.storage.hub import Hub
 from rewound.storage.protocol import (
     Appended,
     Attention,
+    Cells,
     Check,
     Claim,
     Commit,
@@ -30,6 +31,7 @@ from rewound.storage.protocol import (
     Notice,
     Page,
     Query,
+    Space,
 )
 from rewound.storage.sqlite.checks import examine
 from rewound.storage.sqlite.failures import patiently
@@ -233,6 +235,20 @@ class SqliteStorage:
             return sweeping.purge(tables, limit, tables.now)
 
         return await self._writer.call(act)
+
+    # -- cells
+
+    async def put(self, cells: Cells) -> int:
+        """Write cells and header of a space together."""
+        key, size = (cells.claim.run_id, cells.space), sum(map(len, cells.cells.values()))
+        return await self._writer.call(
+            lambda it: spaces.put(it, cells, it.now), key[0], spaces=(key,), size=size
+        )
+
+    async def space(self, run_id: str, space: str, start: int = 0, count: int = 100) -> Space | None:
+        """Read a space's header and a page of its cells."""
+        page = spaces.page(start, count)
+        return await self._reader.call(lambda it: spaces.read(it, run_id, space, page, it.now), run_id)
 
     # -- mail
 

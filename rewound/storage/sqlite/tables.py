@@ -1,13 +1,14 @@
 """The tables of one transaction."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
-from rewound.storage.entries import Entry
-from rewound.storage.protocol import Answer, Mail, Notice, Query
+from rewound.storage.entries import Entry, SpaceEntry
+from rewound.storage.protocol import Answer, Mail, Notice, Query, Space
 from rewound.storage.sqlite.runs import Runs, micros
+from rewound.storage.sqlite.spaces import Spaces
 
 __all__ = ["NOTICE_KEPT", "SqliteTables"]
 
@@ -30,7 +31,7 @@ SELECT node FROM owner WHERE node IS NOT NULL
 class SqliteTables:
     """`Tables` over one connection, inside one transaction.
 
-    Runs are written by `flush`; the rest, which is rare, at once.
+    Runs and spaces are written by `flush`; the rest, which is rare, at once.
 
     Args:
         connection: in a transaction.
@@ -41,8 +42,19 @@ class SqliteTables:
         self.connection = connection
         self.now = now
         self._runs = Runs(connection)
+        self._spaces = Spaces(connection)
         self.notices: list[tuple[str, Notice]] = []
-        self.preload, self.flush = self._runs.preload, self._runs.flush
+
+    def preload(self, run_ids: Sequence[str], spaces: Sequence[tuple[str, str]] = ()) -> None:
+        """Read these runs at once, and these spaces, given by run and name."""
+        self._runs.preload(run_ids)
+        if spaces:
+            self._spaces.preload(spaces)
+
+    def flush(self) -> None:
+        """Write every run and space that was changed."""
+        self._runs.flush()
+        self._spaces.flush()
 
     # -- runs
 
@@ -59,7 +71,8 @@ class SqliteTables:
         self._runs.write(entry, records)
 
     def remove(self, entry: Entry) -> None:
-        """Forget a run with its records, mail and watches."""
+        """Forget a run with its records, cells, mail and watches."""
+        self._spaces.remove(entry)
         self._runs.remove(entry)
         self.connection.execute("DELETE FROM mail WHERE run_id = ?", (entry.run_id,))
         self.connection.execute("DELETE FROM watches WHERE run_id = ?", (entry.run_id,))
@@ -87,6 +100,22 @@ class SqliteTables:
         if after is not None:
             terms["(created, run_id) < (?, ?)"] = (micros(after[0]), after[1])
         return self._select(terms, "created DESC, run_id DESC", limit)
+
+    # -- cells
+
+    def space(self, entry: Entry, name: str) -> SpaceEntry | None:
+        """Return a space; the caller may change it and `write_space` it back."""
+        return self._spaces.find(entry, name)
+
+    def write_space(
+        self, entry: Entry, space: SpaceEntry, header: bytes | None, cells: Mapping[int, bytes]
+    ) -> None:
+        """Store a new or changed space, its header unless that is `None`, and these of its cells."""
+        self._spaces.write(entry, space, header, cells)
+
+    def read_space(self, entry: Entry, name: str, numbers: range) -> Space | None:
+        """Return a space as callers see it, with those of the numbered cells that are there."""
+        return self._spaces.read(entry, name, numbers)
 
     # -- nodes
 

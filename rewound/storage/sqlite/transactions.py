@@ -69,7 +69,8 @@ class Transactions:
         stop = time.monotonic() + LONGEST
         self.connection.execute(self._begin)
         tables = SqliteTables(self.connection, self._clock())
-        tables.preload([run_id for job in jobs for run_id in job.run_ids])
+        run_ids = [run_id for job in jobs for run_id in job.run_ids]
+        tables.preload(run_ids, [space for job in jobs for space in job.spaces])
         done = 0
         for job in jobs:
             job.run(tables)

@@ -74,12 +74,17 @@ class Worker:
         self._open = True
 
     async def call(
-        self, act: Callable[[SqliteTables], T], *run_ids: str, urgent: bool = False, size: int = 0
+        self,
+        act: Callable[[SqliteTables], T],
+        *run_ids: str,
+        spaces: tuple[tuple[str, str], ...] = (),
+        urgent: bool = False,
+        size: int = 0,
     ) -> T:
         """Have something done in a transaction, and wait for it."""
         if not self._open:
             raise StorageError("the SQLite storage is not open: enter the runtime that it belongs to")
-        job = Job(act, run_ids, urgent=urgent, size=size)
+        job = Job(act, run_ids, spaces=spaces, urgent=urgent, size=size)
         self._queue.put(job)
         return await job.answer()
 

@@ -1,11 +1,11 @@
--- append: KEYS head, journal, mail, watch, reply of each answer.
+-- append: KEYS head, journal, mail, watch, reply of each answer, those of the cells.
 -- ARGV epoch, nonce, commit, expected length, number of further arguments, then those, then records.
 -- The further arguments, if any: deadline, status ('' keeps, else '=' and the text), terminal ('', '0', '1'), retain ('0', '1'),
 -- due, release, wake, retention, the channels' prefix, seconds that a reply is kept, then mail id and
 -- reply of each answer.
 -- Returns the new length if nothing else is to be told. Else {'ok', length, released, unread mail, old
 -- status, old alarm, created, expires or '', status, reactor}. Refused: {'missing'}, {'length', length},
--- {'lost', node, epoch}, {'late', time}.
+-- {'lost', node, epoch}, {'late', time}, {'cells'} if their keys are lacking for a release.
 --
 -- The commit at the head is a repeat whose answer was lost. Otherwise epoch, nonce and length must be the
 -- head's. Everything, the removal of answered mail included, happens here or not at all.
@@ -24,6 +24,8 @@ if not held then return {'lost', head[4] or '', head[2]} end
 if length ~= tonumber(ARGV[4]) then return {'length', length} end
 local now = clock()
 if more > 0 and late(now, ARGV[6]) then return {'late', now} end
+local answers = math.max(0, (more - 10) / 2)
+if ARGV[11] == '1' and more > 0 and lacks_cells(KEYS, 4 + answers) then return {'cells'} end
 
 local records = #ARGV - 5 - more
 push(KEYS[2], ARGV, 6 + more)
@@ -39,7 +41,7 @@ if more > 0 then
     redis.call('HSET', KEYS[1], 'retained', '1')
   end
   set_alarm(KEYS[1], ARGV[10], ARGV[3])
-  for i = 5, #KEYS do
+  for i = 5, 4 + answers do
     local id, reply = ARGV[16 + 2 * (i - 5)], ARGV[17 + 2 * (i - 5)]
     local letter = redis.call('HGET', KEYS[3], id)
     if letter then
@@ -53,7 +55,9 @@ if more > 0 then
   local released, expires = 0, ''
   if ARGV[11] == '1' and mail == 0 then
     released = 1
-    expires = give_up({KEYS[1], KEYS[2], KEYS[3], KEYS[4]}, now, ARGV[13], ARGV[12])
+    local keys = {KEYS[1], KEYS[2], KEYS[3], KEYS[4]}
+    for i = 5 + answers, #KEYS do keys[#keys + 1] = KEYS[i] end
+    expires = give_up(keys, now, ARGV[13], ARGV[12])
   end
   local status = ARGV[7] ~= '' and string.sub(ARGV[7], 2) or old[1]
   answer = {'ok', answer, released, mail, old[1], old[2] or '', old[3], expires, status, old[4]}

@@ -2,7 +2,8 @@
 --
 -- A run's head is a hash. Fields that are absent mean `None` or false. Besides the fields of `Head` it
 -- keeps `origin` (the commit that created it), `alarm` (the name of its timer entry), `woken` (released
--- or created with work left), `watched` (somebody watches it) and `posted` (numbers its mail).
+-- or created with work left), `watched` (somebody watches it), `posted` (numbers its mail) and `spaces`
+-- (numbers its spaces).
 
 -- The server's clock, as text: a Lua number printed by default loses the fraction.
 local function clock()
@@ -43,6 +44,19 @@ local function set_alarm(head, due, alarm)
   elseif due ~= '' then
     redis.call('HSET', head, 'due', due, 'alarm', alarm)
   end
+end
+
+-- Take the header of a space apart, see put.lua: version, the space's number, write id, header.
+local function read_header(value)
+  local version, number, size, start = string.match(value, '^(%d+) (%d+) (%d+):()')
+  local last = start + tonumber(size)
+  return tonumber(version), number, string.sub(value, start, last - 1), string.sub(value, last)
+end
+
+-- Whatever makes all keys of a run expire, or stay, must be told the keys of its cells too. They are many
+-- and few runs have any, so a caller gives them only when asked to. count: of the keys without them.
+local function lacks_cells(keys, count)
+  return #keys == count and redis.call('HEXISTS', keys[1], 'spaces') == 1
 end
 
 -- Give the run up: an ended one starts to expire, unless it is retained. Returns when it expires, or ''.
