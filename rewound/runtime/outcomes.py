@@ -6,7 +6,16 @@ from msgspec import Struct
 
 T_co = TypeVar("T_co", covariant=True)
 
-__all__ = ["Cancelled", "Completed", "Failed", "Halted", "Outcome", "RollbackFailure", "StepError"]
+__all__ = [
+    "Cancelled",
+    "Completed",
+    "ElementOutcome",
+    "Failed",
+    "Halted",
+    "Outcome",
+    "RollbackFailure",
+    "StepError",
+]
 
 
 class StepError(Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -47,6 +56,25 @@ class RollbackFailure(Struct, frozen=True, array_like=True):
     message: str
     map_step: str | None = None
     element_index: int | None = None
+
+
+class ElementOutcome(Struct, Generic[T_co], frozen=True):
+    """How one element of a map ended.
+
+    Args:
+        index: its place in the map, from 0.
+        status: `completed`; `failed` (it took itself back); `halted` (it ended only itself, and nothing of
+            it was undone); or `skipped` (it never started).
+        value: the child's result, if it completed.
+        error: why it failed, or with which reason it halted.
+        rollback_failures: every undo and compensate of it that failed.
+    """
+
+    index: int
+    status: Literal["completed", "failed", "halted", "skipped"]
+    value: T_co | None = None
+    error: StepError | None = None
+    rollback_failures: list[RollbackFailure] = []
 
 
 class Completed(Struct, Generic[T_co], frozen=True):
