@@ -59,10 +59,13 @@ class Bodies:
         state: its state, read for results and errors only.
         tasks: the owner's task group.
         report: takes a key and a message, never waits.
+        prefix: leads from the run to this state: empty, or the element that it is of.
+        generation: the run's, if this is an element's.
 
     Attributes:
         steps: the bodies that run, by their place.
         handlers: the undos and compensates that run.
+        values: decodes inputs and results.
     """
 
     def __init__(
@@ -75,6 +78,8 @@ class Bodies:
         state: RunState,
         tasks: TaskGroup,
         report: Report,
+        prefix: Path = (),
+        generation: int | None = None,
     ) -> None:
         self._services = services
         self._plan = plan
@@ -82,7 +87,9 @@ class Bodies:
         self._state = state
         self._tasks = tasks
         self._report = report
-        self._values = Values(state, instance)
+        self._prefix = prefix
+        self._generation = generation
+        self.values = Values(state, instance)
         self.steps: dict[Place, Attempt] = {}
         self.handlers: dict[Place, Attempt] = {}
 
@@ -117,8 +124,8 @@ class Bodies:
         at, generation = self._services.time(), level.state.generation
         message: OwnerMail
         try:
-            values = self._values
-            inputs = child_inputs(
+            values = self.values
+            _, inputs = child_inputs(
                 level.plan, level.plan.steps[effect.step], values.instance(level), values.of(level)
             )
         except RewoundError as error:
@@ -127,6 +134,10 @@ class Bodies:
         else:
             message = Opened(at, path, effect.attempt, generation, inputs)
         self._report(("open", path), message)
+
+    def results_of(self, level: Level) -> Callable[[str], Any]:
+        """Return the function that reads a level's results by step; of a map, its `Results`."""
+        return self.values.of(level)
 
     def cut(self, place: Place) -> None:
         """Cut a body off; it reports when it has ended."""
@@ -156,7 +167,7 @@ class Bodies:
         self._report(("step", effect.path, step.name), settled)
 
     async def _forward(self, level: Level, step: StepPlan, effect: RunBody, running: Attempt) -> Result:
-        began, values = False, self._values
+        began, values = False, self.values
         try:
             context = self._context(effect.path, step.name, effect.attempt, "forward")
             body = prepare(
@@ -211,19 +222,20 @@ class Bodies:
             level.plan,
             step,
             handler.call,
-            self._values.instance(level),
-            self._values.of(level),
+            self.values.instance(level),
+            self.values.of(level),
             error=(own.error or cut_off) if effect.kind == "compensate" else None,
             ctx=self._context(effect.path, step.name, effect.attempt, effect.kind),
         )
 
     def _context(self, path: Path, step: str, attempt: int, kind: Kind) -> Context[Any]:
-        place = "/".join((*path, step))
+        place = "/".join((*self._prefix, *path, step))
+        generation = self._state.generation if self._generation is None else self._generation
         return Context(
             run_id=self._run_id,
             step=step,
             attempt=attempt,
-            idempotency_key=idempotency_key(self._run_id, place, self._state.generation, kind),
+            idempotency_key=idempotency_key(self._run_id, place, generation, kind),
             state=self._services.state,
         )
 

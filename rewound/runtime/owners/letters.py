@@ -2,10 +2,23 @@
 
 from msgspec import Struct
 
+from rewound.runtime.engine.follow import StopMap
 from rewound.runtime.engine.levels import Place
-from rewound.runtime.engine.messages import Message
+from rewound.runtime.engine.messages import Message, Tick
 
-__all__ = ["Close", "HandlerCut", "OwnerMail", "ReadMail", "Wake"]
+__all__ = [
+    "Close",
+    "ElementMail",
+    "HandlerCut",
+    "MapBroken",
+    "MapClosed",
+    "MapMail",
+    "MapStuck",
+    "OwnerMail",
+    "ReadMail",
+    "Stored",
+    "Wake",
+]
 
 
 class ReadMail(Struct, frozen=True):
@@ -28,4 +41,38 @@ class HandlerCut(Struct, frozen=True):
     place: Place
 
 
-OwnerMail = Message | ReadMail | Wake | Close | HandlerCut
+class MapClosed(Struct, frozen=True):
+    """A map's owner has gone, because the node closes; nothing of the map is lost."""
+
+    place: Place
+
+
+class MapBroken(Struct, frozen=True):
+    """A map's owner cannot go on: storage failed, the claim is lost, or it crashed."""
+
+    place: Place
+    error: Exception
+
+
+class MapStuck(Struct, frozen=True):
+    """A map's elements have killed their process again and again."""
+
+    reason: str
+
+
+class ElementMail(Struct, frozen=True):
+    """Something happened in an element of a map."""
+
+    index: int
+    message: "OwnerMail"
+
+
+class Stored(Struct, frozen=True):
+    """More rows of a map's source are stored, or its source has failed."""
+
+    error: Exception | None = None
+
+
+OwnerMail = Message | ReadMail | Wake | Close | HandlerCut | MapClosed | MapBroken | MapStuck
+
+MapMail = ElementMail | Stored | StopMap | Wake | Close | Tick

@@ -1,0 +1,126 @@
+"""The maps of one run, or of one element, that have an owner here."""
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from msgspec import Struct
+
+from rewound.actors import Ref, Supervisor
+from rewound.errors import ActorStopped
+from rewound.runtime.engine import Level, Path, Place, RollBackMap, RunMap, StopMap
+from rewound.runtime.owners.letters import Close, MapMail, OwnerMail
+from rewound.runtime.owners.services import Services
+from rewound.storage.protocol import Claim
+
+__all__ = ["MapContext", "Maps", "space_of"]
+
+
+class MapContext(Struct, frozen=True):
+    """Where a map is, and what it is made of.
+
+    Args:
+        run_id: the run.
+        claim: the right to write it.
+        generation: the run's.
+        prefix: leads from the run to the level's own root: empty, or through elements.
+        level: the level that has the map as a step.
+        step: that step.
+        instance: the level's inputs.
+        result_of: reads the level's results.
+    """
+
+    run_id: str
+    claim: Claim
+    generation: int
+    prefix: Path
+    level: Level
+    step: str
+    instance: Any
+    result_of: Callable[[str], Any]
+
+    @property
+    def place(self) -> Place:
+        """Where the map is in its own tree of levels."""
+        return self.level.path, self.step
+
+    @property
+    def path(self) -> Path:
+        """The way from the run to the map."""
+        return (*self.prefix, *self.level.path, self.step)
+
+    @property
+    def space(self) -> str:
+        """The name of its space; elements of an earlier generation stay apart."""
+        return space_of(self.generation, self.path)
+
+
+def space_of(generation: int, path: Path) -> str:
+    """Name a map's space."""
+    return f"{generation}:{'/'.join(path)}"
+
+
+class Maps:
+    """Starts map owners and passes orders on to them.
+
+    Args:
+        services: the node's.
+        supervisor: where they live; with their parent, and not longer.
+        report: takes a key and a message for the parent, never waits.
+
+    Attributes:
+        forward: maps whose elements run.
+        back: maps that are taken back.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        supervisor: Supervisor,
+        report: Callable[[Hashable, OwnerMail], None],
+    ) -> None:
+        self._services = services
+        self._supervisor = supervisor
+        self._report = report
+        self.forward: dict[Place, Ref[MapMail]] = {}
+        self.back: dict[Place, Ref[MapMail]] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Whether any map has an owner."""
+        return bool(self.forward or self.back)
+
+    def run(self, context: MapContext, effect: RunMap) -> None:
+        """Start the owner of a map; it adopts what is stored of it."""
+        self.forward[context.place] = self._start(context, effect)
+
+    def roll_back(self, context: MapContext, effect: RollBackMap) -> None:
+        """Have a map's elements taken back."""
+        self.back[context.place] = self._start(context, effect)
+
+    def stop(self, effect: StopMap) -> None:
+        """Have a map begin no further element."""
+        _signal(self.forward.get((effect.path, effect.step)), "stop", effect)
+
+    def close(self, *, now: bool) -> None:
+        """Have all of them go, because the node closes."""
+        for ref in [*self.forward.values(), *self.back.values()]:
+            _signal(ref, "close", Close(now))
+
+    def ended(self, place: Place) -> None:
+        """Forget the owner of a map, which has reported."""
+        self.forward.pop(place, None)
+        self.back.pop(place, None)
+
+    def _start(self, context: MapContext, order: RunMap | RollBackMap) -> Ref[MapMail]:
+        from rewound.runtime.owners.map_owner import MapOwner  # noqa: PLC0415 - elements have maps themselves
+
+        owner = MapOwner(self._services, context, order, self._report)
+        return self._supervisor.start(owner)
+
+
+def _signal(ref: Ref[MapMail] | None, key: str, message: Any) -> None:
+    if ref is not None:
+        try:
+            ref.signal(key, message)
+        except ActorStopped:
+            return  # it has reported its end
