@@ -17,6 +17,7 @@
     │   ├── RollbackIncomplete
     │   └── WrongStatus
     │       └── RollbackInProgress
+    ├── SourceLost                 the author of a source: it cannot go on where it was cut off
     ├── PayloadError               the author of a step, or the caller
     │   ├── EncodeError
     │   └── PayloadTooLarge
@@ -63,6 +64,7 @@ __all__ = [
     "RunNotFound",
     "RunStuck",
     "RuntimeClosed",
+    "SourceLost",
     "StorageConfigError",
     "StorageError",
     "VerbError",
@@ -164,6 +166,10 @@ class WrongStatus(VerbError):
 
 class RollbackInProgress(WrongStatus):
     """The run is rolling back; the verb is refused meanwhile."""
+
+
+class SourceLost(RewoundError):
+    """A map's source was cut off before its end and takes no cursor, so it cannot go on behind its rows."""
 
 
 class PayloadError(RewoundError):

@@ -22,7 +22,7 @@ from rewound.runtime.node.watches import Watches
 from rewound.runtime.outcomes import Outcome
 from rewound.runtime.owners.run_owner import RunOwner
 from rewound.runtime.owners.services import Services
-from rewound.runtime.owners.values import value_of
+from rewound.runtime.owners.values import Site, Values
 
 T = TypeVar("T")
 
@@ -95,7 +95,8 @@ class Reader:
 
     def value_of(self, state: RunState, step: str) -> Any:
         """Decode a completed step's result."""
-        return value_of(self.plan, state, step)
+        site = Site(self.services.storage, self.run_id)
+        return Values(site, state).read(self.plan, state, step)
 
     def _inputs(self, state: RunState) -> dict[str, Any]:
         if state.status != "failed":

@@ -165,7 +165,8 @@ def forward_result(head: MapHead, flying: Collection[int]) -> m.Result | None:
         return m.Failure(head.error)
     if head.stop:
         return m.Interrupted()
-    return m.Success(b"") if head.total is not None and head.started >= head.total else None
+    ended = head.total is not None and head.started >= head.total
+    return m.Success(_encode(head.total)) if ended else None
 
 
 # -- back

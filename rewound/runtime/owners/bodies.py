@@ -11,7 +11,6 @@ from rewound.runtime.declare import (
     ONCE,
     HandlerPlan,
     Plan,
-    Reactor,
     StepPlan,
     child_inputs,
     encode_result,
@@ -41,7 +40,7 @@ from rewound.runtime.outcomes import StepError
 from rewound.runtime.owners.attempt import Attempt, failure_of
 from rewound.runtime.owners.letters import HandlerCut, OwnerMail
 from rewound.runtime.owners.services import Services
-from rewound.runtime.owners.values import Values
+from rewound.runtime.owners.values import Site, Values
 
 __all__ = ["Bodies"]
 
@@ -54,42 +53,35 @@ class Bodies:
     Args:
         services: the node's slots, clock and state.
         plan: the run's plan.
-        run_id: the run.
-        instance: its inputs.
-        state: its state, read for results and errors only.
+        site: where the state is stored.
+        values: decodes inputs and results.
+        state: its state, read for errors only.
         tasks: the owner's task group.
         report: takes a key and a message, never waits.
-        prefix: leads from the run to this state: empty, or the element that it is of.
-        generation: the run's, if this is an element's.
 
     Attributes:
         steps: the bodies that run, by their place.
         handlers: the undos and compensates that run.
-        values: decodes inputs and results.
     """
 
     def __init__(
         self,
         services: Services,
         plan: Plan,
-        run_id: str,
+        site: Site,
         *,
-        instance: Reactor[Any],
+        values: Values,
         state: RunState,
         tasks: TaskGroup,
         report: Report,
-        prefix: Path = (),
-        generation: int | None = None,
     ) -> None:
         self._services = services
         self._plan = plan
-        self._run_id = run_id
+        self._site = site
         self._state = state
         self._tasks = tasks
         self._report = report
-        self._prefix = prefix
-        self._generation = generation
-        self.values = Values(state, instance)
+        self._values = values
         self.steps: dict[Place, Attempt] = {}
         self.handlers: dict[Place, Attempt] = {}
 
@@ -124,7 +116,7 @@ class Bodies:
         at, generation = self._services.time(), level.state.generation
         message: OwnerMail
         try:
-            values = self.values
+            values = self._values
             _, inputs = child_inputs(
                 level.plan, level.plan.steps[effect.step], values.instance(level), values.of(level)
             )
@@ -134,10 +126,6 @@ class Bodies:
         else:
             message = Opened(at, path, effect.attempt, generation, inputs)
         self._report(("open", path), message)
-
-    def results_of(self, level: Level) -> Callable[[str], Any]:
-        """Return the function that reads a level's results by step; of a map, its `Results`."""
-        return self.values.of(level)
 
     def cut(self, place: Place) -> None:
         """Cut a body off; it reports when it has ended."""
@@ -167,7 +155,7 @@ class Bodies:
         self._report(("step", effect.path, step.name), settled)
 
     async def _forward(self, level: Level, step: StepPlan, effect: RunBody, running: Attempt) -> Result:
-        began, values = False, self.values
+        began, values = False, self._values
         try:
             context = self._context(effect.path, step.name, effect.attempt, "forward")
             body = prepare(
@@ -222,20 +210,21 @@ class Bodies:
             level.plan,
             step,
             handler.call,
-            self.values.instance(level),
-            self.values.of(level),
+            self._values.instance(level),
+            self._values.of(level),
             error=(own.error or cut_off) if effect.kind == "compensate" else None,
             ctx=self._context(effect.path, step.name, effect.attempt, effect.kind),
         )
 
     def _context(self, path: Path, step: str, attempt: int, kind: Kind) -> Context[Any]:
-        place = "/".join((*self._prefix, *path, step))
-        generation = self._state.generation if self._generation is None else self._generation
+        site = self._site
+        place = "/".join((*site.prefix, *path, step))
+        generation = self._state.generation if site.generation is None else site.generation
         return Context(
-            run_id=self._run_id,
+            run_id=site.run_id,
             step=step,
             attempt=attempt,
-            idempotency_key=idempotency_key(self._run_id, place, generation, kind),
+            idempotency_key=idempotency_key(site.run_id, place, generation, kind),
             state=self._services.state,
         )
 

@@ -1,15 +1,12 @@
 """One element of a map that is in flight: on its way forward, or being taken back."""
 
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 import msgspec
-from anyio.abc import TaskGroup
 from msgspec import Struct
 
-from rewound.actors import Supervisor
-from rewound.runtime.declare import Plan, Reactor
-from rewound.runtime.engine import Place, RollBackMap, RunMap, RunState, advance, fold, level_at, start
+from rewound.runtime.declare import Plan
+from rewound.runtime.engine import RunState, advance, fold, start
 from rewound.runtime.engine.changes import apply
 from rewound.runtime.engine.mapping import Outcome, encode_cell
 from rewound.runtime.engine.messages import Message, Stop
@@ -24,10 +21,9 @@ from rewound.runtime.engine.records import (
     encode_record,
 )
 from rewound.runtime.outcomes import RollbackFailure, StepError
-from rewound.runtime.owners.bodies import Bodies
-from rewound.runtime.owners.letters import OwnerMail
-from rewound.runtime.owners.maps import MapContext, Maps, space_of
-from rewound.runtime.owners.services import Services
+from rewound.runtime.owners.maps import MapContext
+from rewound.runtime.owners.values import space_of
+from rewound.runtime.owners.work import Work
 
 __all__ = ["Aside", "Flight", "aside_of_lost"]
 
@@ -43,7 +39,7 @@ class Aside(Struct, array_like=True):
 
 
 class Flight:
-    """An element: its state, what is recorded of it, its bodies and maps.
+    """An element: its state, what is recorded of it, what is being done for it.
 
     What begins is not recorded one by one: the map's watermark says that the element has begun, and a
     body that was in flight at a crash runs again.
@@ -56,7 +52,7 @@ class Flight:
         at: the storage's clock.
     """
 
-    __slots__ = ("_encoded", "_new", "back", "bodies", "had_work", "index", "maps", "plan", "state")
+    __slots__ = ("_encoded", "_new", "back", "had_work", "index", "plan", "state", "work")
 
     def __init__(
         self, index: int, plan: Plan, records: list[Record], encoded: list[bytes], *, at: float
@@ -66,78 +62,14 @@ class Flight:
         self.state: RunState = fold(plan, [Spawned(at, b"", plan.name, plan.version, None), *records])
         self.back = False
         self.had_work = False
-        self.bodies: Bodies | None = None
-        self.maps: Maps | None = None
+        self.work: Work | None = None
         self._encoded = encoded
         self._new = False
-
-    # -- what it does
-
-    def open(  # noqa: PLR0917
-        self,
-        services: Services,
-        context: MapContext,
-        instance: Reactor[Any],
-        tasks: TaskGroup,
-        maps: Supervisor,
-        report: Callable[[Hashable, OwnerMail], None],
-    ) -> None:
-        """Give the element what it needs to run bodies, and maps of its own."""
-        self.maps = Maps(services, maps, report)
-        self.bodies = Bodies(
-            services,
-            self.plan,
-            context.run_id,
-            instance=instance,
-            state=self.state,
-            tasks=tasks,
-            report=report,
-            prefix=self._prefix(context),
-            generation=context.generation,
-        )
 
     @property
     def busy(self) -> bool:
         """Whether any user code of it is running."""
-        return (self.bodies is not None and self.bodies.busy) or (self.maps is not None and self.maps.busy)
-
-    def running(self) -> set[Place]:
-        """Return where bodies and maps run."""
-        maps = self.maps.forward if self.maps is not None else {}
-        return {*maps, *(self.bodies.steps if self.bodies is not None else ())}
-
-    def handling(self) -> set[Place]:
-        """Return where handlers run, and maps are taken back."""
-        maps = self.maps.back if self.maps is not None else {}
-        return {*maps, *(self.bodies.handlers if self.bodies is not None else ())}
-
-    def ended(self, place: Place) -> None:
-        """Free the place of what has reported its end."""
-        if self.bodies is not None:
-            self.bodies.steps.pop(place, None)
-            self.bodies.handlers.pop(place, None)
-        if self.maps is not None:
-            self.maps.ended(place)
-
-    def run_map(self, effect: RunMap | RollBackMap, context: MapContext) -> None:
-        """Start the owner of a map inside the element (M9)."""
-        level = level_at(self.plan, self.state, effect.path)
-        if level is None or self.bodies is None or self.maps is None:
-            return
-        inner = MapContext(
-            run_id=context.run_id,
-            claim=context.claim,
-            generation=context.generation,
-            prefix=self._prefix(context),
-            level=level,
-            step=effect.step,
-            instance=self.bodies.values.instance(level),
-            result_of=self.bodies.results_of(level),
-        )
-        if isinstance(effect, RunMap):
-            self.maps.run(inner, effect)
-        else:
-            self.maps.roll_back(inner, effect)
+        return self.work is not None and self.work.busy
 
     # -- what is decided and recorded
 
@@ -188,12 +120,9 @@ class Flight:
             msgspec.structs.replace(each, map_step=each.map_step or path, element_index=self.index)
             for each in self.state.rollback_failures
         ]
-        prefix = self._prefix(context)
+        prefix = (*context.path, str(self.index))
         nested = [space_of(context.generation, (*prefix, *inner)) for inner in _with_failures(self.state)]
         return msgspec.msgpack.encode(Aside(failures, nested))
-
-    def _prefix(self, context: MapContext) -> tuple[str, ...]:
-        return (*context.path, str(self.index))
 
     def _force(self, records: list[Record]) -> None:
         for record in records:

@@ -1,6 +1,7 @@
 """What a map's rollback says in the log (R11)."""
 
 import logging
+from typing import Any
 
 from rewound.runtime.engine.mapping import MapHead, Outcome
 from rewound.runtime.logs import log_event
@@ -32,5 +33,5 @@ def tell_back(context: MapContext, head: MapHead) -> None:
     log_event("rewound.map.rollback.completed", **_names(context), total=head.started, failed=head.left)
 
 
-def _names(context: MapContext) -> dict[str, str]:
+def _names(context: MapContext) -> dict[str, Any]:
     return {"reactor": context.level.plan.name, "run": context.run_id, "map": "/".join(context.path)}

@@ -1,7 +1,7 @@
 """The owner of a map: keeps its bound, stores its progress, takes its elements forward and back."""
 
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 from anyio.abc import TaskGroup
@@ -10,16 +10,11 @@ from rewound.actors import Actor, Letter, Supervisor
 from rewound.errors import ActorStopped, RewoundError
 from rewound.runtime.declare import ONCE, describe_error
 from rewound.runtime.engine import (
-    CutBody,
-    Open,
     Place,
     RollBackMap,
-    RunBody,
-    RunHandler,
     RunMap,
     StopMap,
     first_failure,
-    follow,
     mapping,
     next_alarm,
     started_in,
@@ -43,12 +38,14 @@ from rewound.runtime.owners.letters import (
     Wake,
 )
 from rewound.runtime.owners.map_log import tell_back, tell_element, tell_opened
-from rewound.runtime.owners.maps import MapContext
+from rewound.runtime.owners.maps import MapContext, supervisor_for
 from rewound.runtime.owners.rows import GAP
 from rewound.runtime.owners.services import Services
 from rewound.runtime.owners.sources import RowSource
 from rewound.runtime.owners.spaces import SpaceWriter
 from rewound.runtime.owners.turns import Turns
+from rewound.runtime.owners.values import Site
+from rewound.runtime.owners.work import Work
 
 __all__ = ["MapOwner"]
 
@@ -114,11 +111,9 @@ class MapOwner(Actor[MapMail]):
 
     async def run(self, serve: Callable[[], Awaitable[None]]) -> None:
         """Live until the order is carried out; whatever goes wrong is the parent's to deal with."""
+        inner = supervisor_for(self._plan.child, self._services.clock, self._broken)
         try:
-            async with (
-                Supervisor(clock=self._services.clock, on_give_up=self._broken) as maps,
-                anyio.create_task_group() as tasks,
-            ):
+            async with inner as maps, anyio.create_task_group() as tasks:
                 try:
                     await self._open(tasks, maps)
                     await serve()
@@ -130,7 +125,7 @@ class MapOwner(Actor[MapMail]):
             self._turns.close()
             self._alarm.set(None)
 
-    async def _open(self, tasks: TaskGroup, maps: Supervisor) -> None:
+    async def _open(self, tasks: TaskGroup, maps: Supervisor | None) -> None:
         self._tasks, self._maps = tasks, maps
         stored = await self._space.open()
         if stored is not None:
@@ -201,7 +196,9 @@ class MapOwner(Actor[MapMail]):
                 self._stop(verb, cut=cut)
             case Close(now):
                 self._closing = True
-                self._close_elements(now=now)
+                for flight in self._flights.values():
+                    if flight.work is not None:
+                        flight.work.close(now=now)
             case Tick():
                 for flight in self._flights.values():
                     flight.advance(message)
@@ -214,22 +211,27 @@ class MapOwner(Actor[MapMail]):
             return
         match message:
             case HandlerCut(place) | MapClosed(place):
-                flight.ended(place)
+                self._free(flight, place)
             case MapBroken(_, error):
                 raise error
             case MapStuck():
                 self._tell_parent(("stuck", self.key), message)
             case Settled() | HandlerDone():
-                flight.ended((message.path, message.step))
+                self._free(flight, (message.path, message.step))
                 flight.advance(message)
             case Opened():
                 flight.advance(message)
             case _:
                 pass
 
-    def _stop(self, verb: str, *, cut: bool) -> None:
+    @staticmethod
+    def _free(flight: Flight, place: Place) -> None:
+        if flight.work is not None:
+            flight.work.free(place)
+
+    def _stop(self, verb: Literal["failure", "undo", "cancel"], *, cut: bool) -> None:
         known = (self._head.stop, self._head.cut)
-        mapping.stop(self._head, verb, cut=cut)  # type: ignore[arg-type]
+        mapping.stop(self._head, verb, cut=cut)
         if cut and known != (self._head.stop, self._head.cut):
             at = self._services.time()
             for flight in self._flights.values():
@@ -298,8 +300,19 @@ class MapOwner(Actor[MapMail]):
         except RewoundError as error:
             flight.refuse(describe_error(error, step=self._context.step, attempts=0), self._services.time())
             return
-        report = self._element_report(flight.index)
-        flight.open(self._services, self._context, instance, self._tasks, self._maps, report)
+        context, services = self._context, self._services
+        site = Site(services.storage, context.run_id, (*context.path, str(flight.index)), context.generation)
+        flight.work = Work(
+            services,
+            self._plan.child,
+            site,
+            claim=context.claim,
+            instance=instance,
+            state=flight.state,
+            tasks=self._tasks,
+            maps=self._maps,
+            report=self._element_report(flight.index),
+        )
 
     def _element_report(self, index: int) -> Callable[[Hashable, OwnerMail], None]:
         def report(key: Hashable, message: OwnerMail) -> None:
@@ -373,44 +386,15 @@ class MapOwner(Actor[MapMail]):
 
     def _act(self, granted: set[tuple[int, Place]]) -> None:
         at = self._services.time()
-        alarms: list[float] = []
         for flight in self._flights.values():
-            self._act_on(flight, granted, at)
-            alarm = next_alarm(flight.plan, flight.state)
-            if alarm is not None:
-                alarms.append(alarm)
-        self._alarm.set(min(alarms, default=None) if not self._closing else None)
+            if flight.work is not None:
+                places = [place for index, place in granted if index == flight.index]
+                flight.work.act(at, places, closing=self._closing)
+        alarms = (next_alarm(flight.plan, flight.state) for flight in self._flights.values())
+        due = [alarm for alarm in alarms if alarm is not None and not self._closing]
+        self._alarm.set(min(due, default=None))
         if len(self._flights) < self._batch:
             self._rows.want()
-
-    def _act_on(self, flight: Flight, granted: set[tuple[int, Place]], at: float) -> None:
-        bodies, maps = flight.bodies, flight.maps
-        if bodies is None or maps is None:
-            return
-        effects = follow(flight.plan, flight.state, at, bodies=flight.running(), handlers=flight.handling())
-        for effect in effects:
-            match effect:
-                case CutBody(path, step):
-                    bodies.cut((path, step))
-                case StopMap():
-                    maps.stop(effect)
-                case _ if self._closing:
-                    pass
-                case RunBody(path, step):
-                    bodies.start(effect, granted=(flight.index, (path, step)) in granted)
-                case RunHandler():
-                    bodies.start_handler(effect)
-                case Open():
-                    bodies.open(effect)
-                case RunMap() | RollBackMap():
-                    flight.run_map(effect, self._context)
-
-    def _close_elements(self, *, now: bool) -> None:
-        for flight in self._flights.values():
-            if flight.bodies is not None and now:
-                flight.bodies.cut_all()
-            if flight.maps is not None:
-                flight.maps.close(now=now)
 
     def _report(self) -> None:
         """Tell the parent once the order is carried out, or nothing runs any more in a closing node."""

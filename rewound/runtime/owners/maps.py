@@ -1,18 +1,21 @@
 """The maps of one run, or of one element, that have an owner here."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import AsyncGenerator, Callable, Hashable
+from contextlib import asynccontextmanager
 from typing import Any
 
 from msgspec import Struct
 
-from rewound.actors import Ref, Supervisor
+from rewound.actors import Clock, Ref, Supervisor
 from rewound.errors import ActorStopped
+from rewound.runtime.declare import Plan
 from rewound.runtime.engine import Level, Path, Place, RollBackMap, RunMap, StopMap
 from rewound.runtime.owners.letters import Close, MapMail, OwnerMail
 from rewound.runtime.owners.services import Services
+from rewound.runtime.owners.values import space_of
 from rewound.storage.protocol import Claim
 
-__all__ = ["MapContext", "Maps", "space_of"]
+__all__ = ["MapContext", "Maps", "has_maps", "supervisor_for"]
 
 
 class MapContext(Struct, frozen=True):
@@ -54,11 +57,6 @@ class MapContext(Struct, frozen=True):
         return space_of(self.generation, self.path)
 
 
-def space_of(generation: int, path: Path) -> str:
-    """Name a map's space."""
-    return f"{generation}:{'/'.join(path)}"
-
-
 class Maps:
     """Starts map owners and passes orders on to them.
 
@@ -75,7 +73,7 @@ class Maps:
     def __init__(
         self,
         services: Services,
-        supervisor: Supervisor,
+        supervisor: Supervisor | None,
         report: Callable[[Hashable, OwnerMail], None],
     ) -> None:
         self._services = services
@@ -89,13 +87,10 @@ class Maps:
         """Whether any map has an owner."""
         return bool(self.forward or self.back)
 
-    def run(self, context: MapContext, effect: RunMap) -> None:
-        """Start the owner of a map; it adopts what is stored of it."""
-        self.forward[context.place] = self._start(context, effect)
-
-    def roll_back(self, context: MapContext, effect: RollBackMap) -> None:
-        """Have a map's elements taken back."""
-        self.back[context.place] = self._start(context, effect)
+    def start(self, context: MapContext, order: RunMap | RollBackMap) -> None:
+        """Start the owner of a map, to run its elements or to take them back; it adopts what is stored."""
+        owners = self.forward if isinstance(order, RunMap) else self.back
+        owners[context.place] = self._start(context, order)
 
     def stop(self, effect: StopMap) -> None:
         """Have a map begin no further element."""
@@ -115,6 +110,8 @@ class Maps:
         from rewound.runtime.owners.map_owner import MapOwner  # noqa: PLC0415 - elements have maps themselves
 
         owner = MapOwner(self._services, context, order, self._report)
+        if self._supervisor is None:
+            raise LookupError(f"the plan of {context.level.plan.name} has no maps")
         return self._supervisor.start(owner)
 
 
@@ -124,3 +121,27 @@ def _signal(ref: Ref[MapMail] | None, key: str, message: Any) -> None:
             ref.signal(key, message)
         except ActorStopped:
             return  # it has reported its end
+
+
+def has_maps(plan: Plan) -> bool:
+    """Whether a reactor, or what it composes, has maps."""
+    steps = plan.steps.values()
+    return any(step.map is not None or (step.child is not None and has_maps(step.child)) for step in steps)
+
+
+@asynccontextmanager
+async def supervisor_for(
+    plan: Plan, clock: Clock, crashed: Callable[[Hashable, Exception], object]
+) -> AsyncGenerator[Supervisor | None]:
+    """Have a supervisor for the owners of a plan's maps: they live as long as the block, and not longer.
+
+    Args:
+        plan: what runs; without maps it needs no supervisor.
+        clock: the node's.
+        crashed: called with a map owner's key and exception when it has crashed.
+    """
+    if not has_maps(plan):
+        yield None
+        return
+    async with Supervisor(clock=clock, on_give_up=crashed) as maps:
+        yield maps

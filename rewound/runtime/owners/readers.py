@@ -5,16 +5,17 @@ from typing import Any
 
 import msgspec
 
-from rewound.runtime.declare import Plan
+from rewound.runtime.declare import Plan, StepPlan
 from rewound.runtime.engine import RunState, first_failure, fold
 from rewound.runtime.engine.mapping import MapHead, decode_cell, decode_head
 from rewound.runtime.engine.records import Record, Spawned
-from rewound.runtime.outcomes import ElementOutcome, RollbackFailure
+from rewound.runtime.outcomes import ElementOutcome, RollbackFailure, StepError
 from rewound.runtime.owners.flight import Aside
-from rewound.runtime.owners.values import value_of
+from rewound.runtime.owners.values import Site, Values, space_of
+from rewound.runtime.results import Results
 from rewound.storage.protocol import Storage
 
-__all__ = ["ElementReader", "element_value", "failures_of", "head_of"]
+__all__ = ["ElementReader", "element_value", "failures_of", "head_of", "results_of"]
 
 PAGE = 100
 
@@ -26,12 +27,18 @@ def state_of(plan: Plan, records: list[Record]) -> RunState:
     return fold(plan, [Spawned(0.0, b"", plan.name, plan.version, None), *records])
 
 
-def element_value(plan: Plan, records: list[Record], *, missing: Any = None) -> Any:
-    """Decode the value of an element that completed; of any other, return `missing`."""
+def element_value(site: Site, plan: Plan, records: list[Record], *, missing: Any = None) -> Any:
+    """Decode the value of an element that completed, also if it was taken back; of any other, `missing`."""
     state = state_of(plan, records)
     if state.open_steps or state.status not in ("completed", "cancelled"):
         return missing
-    return None if plan.returns is None else value_of(plan, state, plan.returns)
+    return None if plan.returns is None else Values(site, state).read(plan, state, plan.returns)
+
+
+def results_of(site: Site, step: StepPlan, total: int) -> Results[Any]:
+    """Return the results of a map; `site` leads to the map itself."""
+    assert step.map is not None  # noqa: S101 - only maps have such results
+    return Results(ElementReader(site, step.map.child, total=total))
 
 
 async def head_of(storage: Storage, run_id: str, space: str) -> MapHead | None:
@@ -44,23 +51,21 @@ class ElementReader:
     """Reads a map's elements by page, for `Results`.
 
     Args:
-        storage: where they are.
-        run_id: the run.
-        space: the map's space.
+        site: leads to the map.
         plan: what the elements run.
         total: how many there are.
     """
 
-    def __init__(self, storage: Storage, run_id: str, space: str, plan: Plan, *, total: int) -> None:
-        self._storage = storage
-        self._run_id = run_id
-        self._space = space
+    def __init__(self, site: Site, plan: Plan, *, total: int) -> None:
+        self._site = site
         self._plan = plan
         self.total = total
 
     async def page(self, start: int, count: int) -> list[ElementOutcome[Any]]:
         """Read the outcomes from `start` on, at most `count` of them."""
-        found = await self._storage.space(self._run_id, self._space, start, count)
+        site = self._site
+        space = space_of(site.generation or 0, site.prefix)
+        found = await site.storage.space(site.run_id, space, start, count)
         cells = found.cells if found else {}
         return [
             self._outcome(index, cells.get(index)) for index in range(start, min(start + count, self.total))
@@ -73,16 +78,19 @@ class ElementReader:
         failures = state.rollback_failures
         match state.status:
             case "completed":
-                value = (
-                    None if self._plan.returns is None else value_of(self._plan, state, self._plan.returns)
-                )
-                return ElementOutcome(index, "completed", value, None, failures)
+                return ElementOutcome(index, "completed", self._value(index, state), None, failures)
             case "failed":
                 return ElementOutcome(index, "failed", None, first_failure(state), failures)
             case "halted":
-                return ElementOutcome(index, "halted", None, None, failures)
+                step, reason = state.halt or ("", "")
+                return ElementOutcome(index, "halted", None, StepError("Halt", reason, step), failures)
             case _:
                 return ElementOutcome(index, "skipped", None, None, failures)
+
+    def _value(self, index: int, state: RunState) -> Any:
+        returns = self._plan.returns
+        site = msgspec.structs.replace(self._site, prefix=(*self._site.prefix, str(index)))
+        return None if returns is None else Values(site, state).read(self._plan, state, returns)
 
 
 async def failures_of(storage: Storage, run_id: str, space: str) -> AsyncIterator[RollbackFailure]:

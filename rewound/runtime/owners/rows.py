@@ -25,15 +25,17 @@ GAP: Any = object()
 
 
 class Rows(Protocol):
-    """Rows by index, as far as they are known.
+    """Rows by index, as far as they are known."""
 
-    Attributes:
-        available: rows that can be read.
-        total: how many there are, once that is known.
-    """
+    @property
+    def available(self) -> int:
+        """How many rows can be read."""
+        ...
 
-    available: int
-    total: int | None
+    @property
+    def total(self) -> int | None:
+        """How many there are, once that is known."""
+        ...
 
     async def item(self, index: int) -> Any:
         """Return a row, or `GAP`."""
@@ -61,11 +63,11 @@ class MapRows:
         run_id: the run.
         space: the other map's space.
         total: how many elements it has.
-        value: makes an element's value of its records, or `GAP`.
+        value: makes an element's value of its index and records, or `GAP`.
     """
 
     def __init__(
-        self, storage: Storage, run_id: str, space: str, *, total: int, value: Callable[[Any], Any]
+        self, storage: Storage, run_id: str, space: str, *, total: int, value: Callable[[int, Any], Any]
     ) -> None:
         self._storage = storage
         self._run_id = run_id
@@ -83,7 +85,7 @@ class MapRows:
             space = await self._storage.space(self._run_id, self._space, first, PAGE)
             self._page, self._first = (space.cells if space else {}), first
         raw = self._page.get(index)
-        return GAP if raw is None else self._value(decode_cell(raw)[0])
+        return GAP if raw is None else self._value(index, decode_cell(raw)[0])
 
 
 class _SourceHead(Struct, array_like=True):

@@ -2,23 +2,19 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Hashable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
 
-from rewound.actors import Actor, Letter
+from rewound.actors import Actor, Letter, Supervisor
 from rewound.errors import ActorStopped, ClaimLost, JournalMismatch, RewoundError, StorageError
 from rewound.runtime.declare import Plan, redacted_inputs
 from rewound.runtime.engine import (
-    CutBody,
-    Open,
     Place,
-    RunBody,
-    RunHandler,
     RunState,
     advance,
-    follow,
     is_working,
     next_alarm,
     places_of,
@@ -27,18 +23,29 @@ from rewound.runtime.engine import (
     started_in,
     wanted,
 )
-from rewound.runtime.engine.messages import Adopted, HandlerDone, Settled, Tick, Verb
+from rewound.runtime.engine.messages import Adopted, HandlerDone, Refused, Settled, Tick, Verb
 from rewound.runtime.engine.records import Record, decode_records
 from rewound.runtime.logs import log_event
 from rewound.runtime.owners.alarm import RunAlarm
-from rewound.runtime.owners.bodies import Bodies
 from rewound.runtime.owners.ledger import Ledger
-from rewound.runtime.owners.letters import Close, HandlerCut, OwnerMail, ReadMail, Wake
+from rewound.runtime.owners.letters import (
+    Close,
+    HandlerCut,
+    MapBroken,
+    MapClosed,
+    MapStuck,
+    OwnerMail,
+    ReadMail,
+    Wake,
+)
+from rewound.runtime.owners.maps import supervisor_for
 from rewound.runtime.owners.narrate import narrate
 from rewound.runtime.owners.opening import Birth, Opening, adopt, create
 from rewound.runtime.owners.replies import decode_verb, encode_reply
 from rewound.runtime.owners.services import Services
 from rewound.runtime.owners.turns import Turns
+from rewound.runtime.owners.values import Site
+from rewound.runtime.owners.work import Work
 from rewound.storage.protocol import Answer, Created, Mail
 
 __all__ = ["RunOwner"]
@@ -101,9 +108,9 @@ class RunOwner(Actor[OwnerMail]):
     async def run(self, serve: Callable[[], Awaitable[None]]) -> None:
         """Live until the run is given up or lost. A storage failure ends the owner, never its node."""
         try:
-            async with anyio.create_task_group() as tasks:
+            async with self._supervisor() as maps, anyio.create_task_group() as tasks:
                 try:
-                    if await self._open(tasks):
+                    if await self._open(tasks, maps):
                         await serve()
                 finally:
                     tasks.cancel_scope.cancel()
@@ -115,16 +122,16 @@ class RunOwner(Actor[OwnerMail]):
         finally:
             self.end()
 
-    async def _open(self, tasks: TaskGroup) -> bool:
+    async def _open(self, tasks: TaskGroup, maps: Supervisor | None) -> bool:
         if self._birth is None:
             opening = await adopt(self._services, self.plan, self.run_id)
         else:
             self.created, opening = await create(self._services, self._birth)
         if opening is not None:
-            self._take_up(opening, tasks)
+            self._take_up(opening, tasks, maps)
         return opening is not None
 
-    def _take_up(self, opening: Opening, tasks: TaskGroup) -> None:
+    def _take_up(self, opening: Opening, tasks: TaskGroup, maps: Supervisor | None) -> None:
         services = self._services
         self._state, self._stored = opening.state, True
         self._instance = opening.instance
@@ -136,13 +143,15 @@ class RunOwner(Actor[OwnerMail]):
             status=opening.status,
             alarmed=opening.alarmed,
         )
-        self._bodies = Bodies(
+        self._work = Work(
             services,
             self.plan,
-            self.run_id,
+            Site(services.storage, self.run_id),
+            claim=opening.claim,
             instance=opening.instance,
             state=opening.state,
             tasks=tasks,
+            maps=maps,
             report=self._signal,
         )
 
@@ -211,16 +220,17 @@ class RunOwner(Actor[OwnerMail]):
                 return []
             case Close(now):
                 self._closing = True
-                if now:
-                    self._bodies.cut_all()
+                self._work.close(now=now)
                 return []
-            case HandlerCut(place):
-                self._bodies.handlers.pop(place, None)
+            case HandlerCut(place) | MapClosed(place):
+                self._work.free(place)
                 return []
-            case Settled():
-                self._bodies.steps.pop((message.path, message.step), None)
-            case HandlerDone():
-                self._bodies.handlers.pop((message.path, message.step), None)
+            case MapBroken(_, error):
+                raise error
+            case MapStuck(reason):
+                message = Refused(self._services.time(), reason)
+            case Settled() | HandlerDone():
+                self._work.free((message.path, message.step))
             case _:
                 pass
         return advance(self.plan, self._state, message)
@@ -267,7 +277,7 @@ class RunOwner(Actor[OwnerMail]):
         """Return whether the run was given up in the same operation."""
         over = self._state.terminal or self._state.status == "stuck"
         due = None if over else self._distant_alarm()
-        leave = (over or due is not None) and not self._bodies.busy
+        leave = (over or due is not None) and not self._work.busy
         if not (records or answers or leave):
             return False
         appended = await self._ledger.commit(self._state, records, answers, release=leave, due=due)
@@ -278,36 +288,32 @@ class RunOwner(Actor[OwnerMail]):
     def _distant_alarm(self) -> float | None:
         """Return the alarm that this run waits for and nothing else, if it is worth leaving memory for."""
         state = self._state
-        if self._bodies.busy or is_working(self.plan, state):
+        if self._work.busy or is_working(self.plan, state):
             return None
         due = next_alarm(self.plan, state)
         return due if due is not None and self._alarm.is_distant(due) else None
 
     def _act(self, granted: set[Place]) -> None:
         """Do what the state calls for. `granted`: where a slot was taken for a body already."""
-        bodies, at = self._bodies, self._services.time()
-        for effect in follow(self.plan, self._state, at, bodies=bodies.steps, handlers=bodies.handlers):
-            match effect:
-                case CutBody(path, step):
-                    bodies.cut((path, step))
-                case _ if self._closing:
-                    pass  # left to the next owner
-                case RunBody(path, step):
-                    bodies.start(effect, granted=(path, step) in granted)
-                case RunHandler():
-                    bodies.start_handler(effect)
-                case Open():
-                    bodies.open(effect)
+        self._work.act(self._services.time(), granted, closing=self._closing)
+        if self._state.status == "stuck":
+            self._work.close(now=True)
         self._alarm.set(None if self._closing else next_alarm(self.plan, self._state))
 
     async def _give_up(self, *, released: bool) -> None:
-        if not released and self._closing and not self._bodies.busy:
+        if not released and self._closing and not self._work.busy:
             released = await self._ledger.release(wake=True)
             if not released:  # mail came in, which is answered first
                 self._signal("mail", ReadMail())
         if released:
             self._services.claims.pop(self.run_id, None)
             self.stop()
+
+    def _supervisor(self) -> AbstractAsyncContextManager[Supervisor | None]:
+        return supervisor_for(self.plan, self._services.clock, self._map_crashed)
+
+    def _map_crashed(self, key: Hashable, error: Exception) -> None:
+        self._signal(("crash", key), MapBroken(((), str(key)), error))
 
     # -- signals to itself
 

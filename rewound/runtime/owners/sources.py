@@ -9,11 +9,12 @@ from anyio.abc import TaskGroup
 
 from rewound.runtime.context import Context, idempotency_key
 from rewound.runtime.declare import ElementInputs, MapPlan, Reactor, decode_item, encode_item, open_source
-from rewound.runtime.owners.maps import MapContext, space_of
+from rewound.runtime.owners.maps import MapContext
 from rewound.runtime.owners.readers import element_value
 from rewound.runtime.owners.rows import GAP, ListRows, MapRows, Rows, SourceRows
 from rewound.runtime.owners.services import Services
 from rewound.runtime.owners.spaces import SpaceWriter
+from rewound.runtime.owners.values import Site, space_of
 
 __all__ = ["RowSource"]
 
@@ -92,9 +93,13 @@ class RowSource:
         child = context.level.plan.steps[self._plan.over].map
         assert child is not None  # noqa: S101 - `over` names a map
         total = len(context.result_of(self._plan.over))
-        storage = self._services.storage
-        value = partial(element_value, child.child, missing=GAP)
-        return MapRows(storage, context.run_id, space_of(context.generation, path), total=total, value=value)
+        storage, run_id, generation = self._services.storage, context.run_id, context.generation
+
+        def value(index: int, records: Any) -> Any:
+            site = Site(storage, run_id, (*path, str(index)), generation)
+            return element_value(site, child.child, records, missing=GAP)
+
+        return MapRows(storage, run_id, space_of(generation, path), total=total, value=value)
 
     async def _open_source(self, *, back: bool) -> None:
         context, generator = self._context, self._plan.generator
