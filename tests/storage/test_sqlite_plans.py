@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from rewound.storage import Answer, Commit, Mail, Query
+from rewound.storage import Answer, Cells, Commit, Mail, Query
 from rewound.storage.sqlite import SqliteStorage
 from rewound.storage.sqlite.tables import SqliteTables
 from tests.storage.stores import HOUR, REACTORS, SqliteStore, ended, head_of, new_run, owned
 
 pytestmark = pytest.mark.anyio
 
-SMALL = ("SCAN nodes", "SCAN json_each", "SCAN new", "SCAN owner")
+SMALL = ("SCAN nodes", "SCAN json_each", "SCAN new", "SCAN wanted", "SCAN owner")
 """Tables that are small, or are the list of what is asked for."""
 
 
@@ -26,6 +26,9 @@ async def exercise(store: SqliteStore) -> None:
     await storage.mail("r1")
     await storage.append(Commit(claim, "c1", 1, [b"x"], due=1.0, answers=[Answer("m1", b"")]))
     await storage.reply("m1")
+    await storage.put(Cells(claim, "map", "w1", 0, {0: b"x"}, b"head"))
+    await storage.put(Cells(claim, "map", "w2", 1, {0: b"y"}))
+    await storage.space("r1", "map")
     await storage.renew("a", HOUR)
     await ended(storage, "r2", retention=0.0)
     await storage.create(new_run("r3"), None)

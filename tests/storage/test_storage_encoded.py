@@ -3,7 +3,7 @@
 import pytest
 
 from rewound.errors import PayloadTooLarge, StorageError
-from rewound.storage import Answer, Commit, Encoded, Mail, MemoryStorage, NewRun
+from rewound.storage import Answer, Cells, Commit, Encoded, Mail, MemoryStorage, NewRun, Space
 from tests.storage.stores import Reversed, head_of, new_run, owned
 
 pytestmark = pytest.mark.anyio
@@ -26,6 +26,18 @@ async def test_inner_storage_holds_encoded_bytes_only() -> None:
     assert journal is not None
     assert (journal.records, stored.body) == ([b"!0", b"!drocer"], b"!ydob")
     assert (await inner.reply("m1"), await storage.reply("m1")) == (b"!ylper", b"reply")
+
+
+async def test_inner_storage_holds_encoded_cells_only() -> None:
+    """A10: so are cells and headers; a header that was never written stays empty."""
+    inner = MemoryStorage()
+    storage = Encoded(inner, Reversed())
+    claim = await owned(storage)
+    await storage.put(Cells(claim, "map", "w0", 0, {3: b"cell"}))
+    assert await storage.space("r1", "map") == Space(1, b"", {3: b"cell"})
+    await storage.put(Cells(claim, "map", "w1", 1, header=b"head"))
+    assert await inner.space("r1", "map") == Space(2, b"!daeh", {3: b"!llec"})
+    assert await storage.space("r1", "map") == Space(2, b"head", {3: b"cell"})
 
 
 async def test_record_at_the_limit_is_stored() -> None:
@@ -52,6 +64,11 @@ async def test_large_append_mail_and_reply_are_refused() -> None:
         await storage.append(Commit(claim, "c1", 1, answers=[Answer("m1", b"12345")]))
     with pytest.raises(PayloadTooLarge):
         await storage.post("r1", Mail("m1", b"12345", "b"))
+    with pytest.raises(PayloadTooLarge):
+        await storage.put(Cells(claim, "map", "w0", 0, {0: b"1", 1: b"12345"}))
+    with pytest.raises(PayloadTooLarge):
+        await storage.put(Cells(claim, "map", "w0", 0, header=b"12345"))
+    assert await storage.space("r1", "map") == Space(0, b"", {})
     head = await head_of(storage)
     assert (head.length, head.mail) == (1, 0)
 
@@ -72,8 +89,18 @@ async def test_undecodable_record_names_the_run_and_the_codec() -> None:
         await Encoded(inner, Reversed()).load("r1")
 
 
+async def test_undecodable_cell_names_the_space() -> None:
+    """So are those of a map's elements."""
+    inner = MemoryStorage()
+    claim = await owned(inner)
+    await inner.put(Cells(claim, "map", "w0", 0, {0: b"cell"}))
+    with pytest.raises(StorageError, match=r"the space 'map' of run r1: .* codec .*not encoded"):
+        await Encoded(inner, Reversed()).space("r1", "map")
+
+
 async def test_missing_run_and_reply_are_none() -> None:
     """There is nothing to decode."""
     storage = Encoded(MemoryStorage(), Reversed())
     assert await storage.load("nope") is None
     assert await storage.reply("nope") is None
+    assert await storage.space("nope", "map") is None

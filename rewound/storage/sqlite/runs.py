@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from rewound.storage.entries import Entry
+from rewound.storage.sqlite.blobs import Blobs
 
 __all__ = ["Runs", "entries_of", "micros"]
 
@@ -71,8 +72,7 @@ class Runs:
         self._indexed: dict[str, Indexed] = {}
         self._changed: dict[str, Entry] = {}
         self._records: list[tuple[int, int, int, int]] = []
-        self._data: list[bytes] = []
-        self._size = 0
+        self._data = Blobs()
         self._next_id = 0
 
     def preload(self, run_ids: Sequence[str]) -> None:
@@ -96,9 +96,7 @@ class Runs:
         self._entries[entry.run_id] = self._changed[entry.run_id] = entry
         first = entry.length - len(records)
         for seq, record in enumerate(records, first):
-            self._records.append((entry.rowid, seq, self._size + 1, len(record)))
-            self._data.append(record)
-            self._size += len(record)
+            self._records.append((entry.rowid, seq, *self._data.add(record)))
 
     def remove(self, entry: Entry) -> None:
         """Forget a run and its records."""
@@ -130,11 +128,10 @@ class Runs:
                 self._indexed[run_id] = _indexed(entry)
         self._write(WRITE_WHOLE, whole)
         self._write(WRITE_HEADS, heads)
-        self._write(WRITE_RECORDS, self._records, b"".join(self._data))
+        self._write(WRITE_RECORDS, self._records, self._data.joined())
         self._changed.clear()
         self._records.clear()
-        self._data.clear()
-        self._size = 0
+        self._data = Blobs()
 
     def _write(self, statement: str, rows: list[Any], *values: Any) -> None:
         if rows:

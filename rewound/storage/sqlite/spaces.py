@@ -8,6 +8,7 @@ import msgspec
 
 from rewound.storage.entries import Entry, SpaceEntry
 from rewound.storage.protocol import Space
+from rewound.storage.sqlite.blobs import Blobs
 
 __all__ = ["Spaces"]
 
@@ -40,25 +41,6 @@ FROM json_each(?1)
 encode = msgspec.json.Encoder().encode
 decode_entries = msgspec.json.Decoder(list[tuple[int, SpaceEntry]]).decode
 decode_cells = msgspec.json.Decoder(list[tuple[int, str]]).decode
-
-
-class Blobs:
-    """Bytes that travel as one value, each known by its place in it."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def add(self, data: bytes) -> tuple[int, int]:
-        """Add bytes; return what `substr` needs to find them."""
-        first = self._size + 1
-        self._parts.append(data)
-        self._size += len(data)
-        return first, len(data)
-
-    def joined(self) -> bytes:
-        """Return all of them."""
-        return b"".join(self._parts)
 
 
 class Spaces:

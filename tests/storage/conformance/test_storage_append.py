@@ -21,6 +21,15 @@ async def test_append_adds_records_in_order(store: Store) -> None:
     assert (journal.head.length, journal.head.commit) == (4, "c2")
 
 
+async def test_empty_record_is_kept(store: Store) -> None:
+    """Records are opaque; one of no bytes is one."""
+    claim = await owned(store.storage)
+    assert await store.storage.append(Commit(claim, "c1", 1, [b""])) == Appended(2)
+    journal = await store.storage.load("r1")
+    assert journal is not None
+    assert journal.records == [b"0", b""]
+
+
 async def test_append_keeps_what_it_does_not_name(store: Store) -> None:
     """Without a status, an end or an alarm those of before stay."""
     claim = await owned(store.storage)

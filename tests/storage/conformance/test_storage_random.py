@@ -16,13 +16,14 @@ from msgspec import UNSET, Struct
 from msgspec.structs import asdict
 
 from rewound.errors import RewoundError
-from rewound.storage import Answer, Claim, Commit, Created, Head, Mail, Query
+from rewound.storage import Answer, Cells, Claim, Commit, Created, Head, Mail, Query
 from tests.storage.conftest import REAL, VIRTUAL
 from tests.storage.stores import HOUR, LEASE, REACTORS, MemoryStore, Store, new_run
 
 Step: TypeAlias = tuple[str, ...]
 
 RUNS = ("r1", "r2", "r3")
+SPACES = ("map", "map/1")
 MAIL = ("m1", "m2")
 PAST, FUTURE = 1_000_000_000.0, 5_000_000_000.0
 DUES: dict[str, Any] = {"keep": UNSET, "past": PAST, "future": FUTURE, "none": None}
@@ -38,6 +39,9 @@ HIDDEN = {"created", "updated", "epoch", "nonce"}
 
 run_ids, nodes, which = st.sampled_from(RUNS), st.sampled_from("ab"), st.sampled_from(["newest", "oldest"])
 parting = st.sampled_from(["keep", "release", "wake"])
+cells = st.lists(st.sampled_from(["0", "1", "99", "100"]), unique=True).map(" ".join)
+"""Numbers; the last is in another bucket of Redis than the others."""
+
 steps: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.just("create"), run_ids, st.sampled_from(["a", "b", ""]), st.sampled_from("xy")),
     st.tuples(st.just("claim"), run_ids, nodes, which),
@@ -51,6 +55,15 @@ steps: st.SearchStrategy[Step] = st.one_of(
     ),
     st.tuples(st.just("park"), run_ids, st.sampled_from([*DUES])),
     st.tuples(st.just("repeat"), run_ids),
+    st.tuples(
+        st.just("put"),
+        run_ids,
+        which,
+        st.sampled_from(SPACES),
+        st.sampled_from(["right", "wrong"]),
+        st.tuples(st.sampled_from(["keep", "set"]), cells).map(" ".join),
+    ),
+    st.tuples(st.just("put_again"), run_ids, st.sampled_from(SPACES)),
     st.tuples(st.just("release"), run_ids, which, parting),
     st.tuples(st.just("acknowledge"), run_ids),
     st.tuples(st.just("post"), run_ids, st.sampled_from(MAIL)),
@@ -69,6 +82,7 @@ class Player:
         self._heads: defaultdict[str, list[Head]] = defaultdict(list)
         self._claims: defaultdict[str, list[Claim]] = defaultdict(list)
         self._commits: dict[str, Commit] = {}
+        self._writes: dict[tuple[str, str], Cells] = {}
         self._nodes = {"a": "a", "b": "b"}
 
     async def join(self) -> None:
@@ -89,7 +103,8 @@ class Player:
                 self._heads[journal.head.run_id].append(journal.head)
         mail = [await self._storage.mail(run_id) for run_id in RUNS]
         replies = [await self._storage.reply(f"{mail_id}-{run_id}") for run_id in RUNS for mail_id in MAIL]
-        return plain(answer), [plain(journal) for journal in journals], mail, replies
+        spaces = [await self._storage.space(run_id, space, 0, 101) for run_id in RUNS for space in SPACES]
+        return plain(answer), [plain(journal) for journal in journals], mail, replies, spaces
 
     async def _create(self, run_id: str, node: str, who: str) -> Created:
         run = new_run(run_id, commit=f"{who}-{run_id}", nonce=f"{who}-{run_id}")
@@ -132,6 +147,26 @@ class Player:
     async def _repeat(self, run_id: str) -> Any:
         commit = self._commits.get(run_id)
         return None if commit is None else await self._storage.append(commit)
+
+    async def _put(self, run_id: str, which: str, space: str, version: str, what: str) -> Any:
+        claim, page = chosen(self._claims[run_id], which), await self._storage.space(run_id, space, 0, 0)
+        if claim is None or page is None:
+            return None
+        header, *cells = what.split()
+        number = b"%d" % next(self._numbers)
+        self._writes[run_id, space] = Cells(
+            claim,
+            space,
+            f"p{number.decode()}",
+            page.version + (version == "wrong"),
+            dict.fromkeys(map(int, cells), number),
+            number if header == "set" else None,
+        )
+        return await self._storage.put(self._writes[run_id, space])
+
+    async def _put_again(self, run_id: str, space: str) -> int | None:
+        cells = self._writes.get((run_id, space))
+        return None if cells is None else await self._storage.put(cells)
 
     async def _release(self, run_id: str, which: str, parting: str) -> bool | None:
         claim = chosen(self._claims[run_id], which)
