@@ -1,6 +1,7 @@
 """From a class to its plan: the annotations are read here, and what they say is checked."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, get_origin
 
 from rewound.errors import DefinitionError, InputError
 from rewound.runtime.declare.annotations import argument_of
@@ -11,12 +12,14 @@ from rewound.runtime.declare.codec import decoder_of, is_loose
 from rewound.runtime.declare.compat import fingerprint_of, shape_of
 from rewound.runtime.declare.declared import DeclaredMeta, declaration, fields_of, forget_names, names_for
 from rewound.runtime.declare.graph import dependents
+from rewound.runtime.declare.mapped import map_plan
+from rewound.runtime.declare.member import Member
 from rewound.runtime.declare.mismatch import mismatched, text
-from rewound.runtime.declare.plan import Plan, StepPlan
-from rewound.runtime.declare.steps import StepBase
+from rewound.runtime.declare.plan import MapPlan, Plan, StepPlan
 from rewound.runtime.declare.typed import Types, root_of
 from rewound.runtime.declare.wiring import Wired
 from rewound.runtime.declare.wording import label, suggestion
+from rewound.runtime.results import Results
 
 __all__ = ["plan_of"]
 
@@ -78,9 +81,11 @@ def _build(cls: Any) -> Plan:
 
 def _step(cls: type, name: str, wired: Wired, types: Types) -> StepPlan:
     subject, options = f"{label(cls)}.{name}", wired.definition.options
+    mapped = map_plan(name, wired, types)
     _check_step(cls, name, wired, types)
-    returns, child = types.results[name], types.children.get(name)
-    last = child.steps[child.returns] if child and child.returns else None
+    returns = types.results[name]
+    child = None if mapped else types.children.get(name)
+    decode, loose = _reading(mapped, child, returns, f"{subject}: its result")
     return StepPlan(
         name=name,
         label=subject,
@@ -93,21 +98,39 @@ def _step(cls: type, name: str, wired: Wired, types: Types) -> StepPlan:
         undo=wired.undo,
         compensate=wired.compensate,
         returns=returns,
-        # a child's result is stored as its own step gave it
-        decode=last.decode if last else decoder_of(returns, f"{subject}: its result"),
-        loose=last.loose if last else is_loose(returns),
+        decode=decode,
+        loose=loose,
         child=child,
-        bind=wired.bind,
+        bind=() if mapped else wired.bind,
+        map=mapped,
+        collects=options.collects.name if options.collects else None,
     )
+
+
+def _reading(
+    mapped: MapPlan | None, child: Plan | None, returns: Any, subject: str
+) -> tuple[Callable[[bytes], Any], bool]:
+    if mapped is not None:
+        return _by_page, False
+    if child is not None and child.returns is not None:  # stored as the child's own step gave it
+        last = child.steps[child.returns]
+        return last.decode, last.loose
+    return decoder_of(returns, subject), is_loose(returns)
+
+
+def _by_page(raw: bytes) -> Any:  # noqa: ARG001
+    raise LookupError("the results of a map are read by page, from where its elements are stored")
 
 
 def _check_step(cls: type, name: str, wired: Wired, types: Types) -> None:
     subject, definition = f"{label(cls)}.{name}", wired.definition
     if isinstance(definition, ChildDef):
         _check_inputs(types, definition.child, wired.bind, subject)
-        return
-    _check_reads(types, wired.call, subject, definition.owner)
-    for handler in (wired.undo, wired.compensate):
+    else:
+        _check_reads(types, wired.call, subject, definition.owner)
+    if wired.over is not None and wired.over.definition is not None:
+        _check_reads(types, wired.over.call, f"{label(cls)}.{wired.over.key}", wired.over.definition.owner)
+    for handler in (wired.undo, wired.compensate, wired.undo_all):
         if handler is not None:
             _check_reads(types, handler.call, f"{label(cls)}.{handler.call.fn.__name__}", definition.owner)
 
@@ -124,6 +147,12 @@ def _check_reads(types: Types, call: Call, subject: str, owner: type | None) -> 
 def _check_inputs(types: Types, kind: Any, args: tuple[Arg, ...], subject: str) -> None:
     fields = {field.name: field for field in fields_of(kind)}
     for arg in args:
+        source, _ = types.source(arg)
+        if (get_origin(source) or source) is Results:
+            raise DefinitionError(
+                f"{subject}: {arg.key!r} gives {text(source)}, which cannot be an input: it is read by page. "
+                f"Let a collector or a step make a value of it."
+            )
         _check_read(types, arg, fields[arg.name].type, subject)
         if arg.source == "value":
             try:
@@ -145,7 +174,7 @@ def _returns(
 ) -> str | None:
     given = getattr(cls, "returns", None)
     if given is not None:
-        name = given.name if isinstance(given, StepBase) else given
+        name = given.name if isinstance(given, Member) else given
         if name not in steps:
             near = suggestion(name, steps) if isinstance(name, str) else ""
             raise DefinitionError(f"{label(cls)}: returns = takes one of its steps, not {name!r}.{near}")

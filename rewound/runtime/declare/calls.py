@@ -17,13 +17,13 @@ class Arg(Struct, frozen=True):
     Args:
         name: the parameter, or the input of a class step.
         source: a `step`'s result, an `input`, the `ctx`, the `error`, the step's `own` result (in an
-            undo), or a `value`.
-        key: the step or input.
+            undo), a `value`, a map's `element`, or the `cursor` that its generator goes on from.
+        key: the step or input; the map, for its element.
         value: the value.
     """
 
     name: str
-    source: Literal["step", "input", "ctx", "error", "own", "value"]
+    source: Literal["step", "input", "ctx", "error", "own", "value", "element", "cursor"]
     key: str = ""
     value: Any = None
 

@@ -12,7 +12,7 @@ from rewound.runtime.declare.declared import FieldPlan
 from rewound.runtime.declare.losses import hints_of, lost
 from rewound.runtime.declare.mismatch import arms, text
 
-__all__ = ["Checked", "check_value", "checked", "collect", "decode_field", "lenient"]
+__all__ = ["Checked", "check_value", "checked", "collect", "decode_field", "fit", "lenient"]
 
 T = TypeVar("T")
 
@@ -70,6 +70,17 @@ def check_value(field: FieldPlan, value: Any) -> Checked:
     Raises:
         InputError: it cannot be stored, does not fit, or would come back as something else.
     """
+    decoded = fit(field, value)
+    # the decoded value, not the given one: a mapping and an instance are then stored alike
+    return Checked(decoded, encode(decoded, field.name))
+
+
+def fit(field: FieldPlan, value: Any) -> Any:
+    """Give one input's value as it comes back from storage.
+
+    Raises:
+        InputError: as `check_value`.
+    """
     try:
         raw = encode(value, field.name)
     except EncodeError as error:
@@ -80,8 +91,7 @@ def check_value(field: FieldPlan, value: Any) -> Checked:
         kind = text(type(found.value))
         why = f"a {kind} would come back as something else; annotate it as {kind}"
         raise InputError(field.name, {field.name + found.path: why})
-    # the decoded value, not the given one: a mapping and an instance are then stored alike
-    return Checked(decoded, encode(decoded, field.name))
+    return decoded
 
 
 def decode_field(field: FieldPlan, raw: bytes) -> Any:

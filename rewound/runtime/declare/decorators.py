@@ -8,16 +8,19 @@ from rewound.runtime.declare.duration import Duration, seconds
 from rewound.runtime.declare.handlers import HandlerDef
 from rewound.runtime.declare.retry import Retry, retry_of
 from rewound.runtime.declare.signature import check_body, is_async
+from rewound.runtime.declare.sources import SourceBase
 from rewound.runtime.declare.steps import After, StepBase, StepDef, StepOptions, SyncStepDef
 from rewound.runtime.declare.wording import label
 
-__all__ = ["options_of", "step"]
+__all__ = ["StepMaker", "options_of", "step"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class _StepMaker(Protocol):
+class StepMaker(Protocol):
+    """A decorator that was given options and waits for its method."""
+
     @overload
     def __call__(  # type: ignore[overload-overlap]  # async is tried first
         self, fn: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], /
@@ -40,7 +43,7 @@ def step(
     after: After | Sequence[After] = ...,
     cancel_on_failure: bool = ...,
     guards: Sequence[Any] = ...,
-) -> _StepMaker: ...
+) -> StepMaker: ...
 def step(
     fn: Callable[..., Any] | None = None,
     /,
@@ -116,4 +119,6 @@ def options_of(
 def _shown(given: object) -> str:
     if isinstance(given, HandlerDef):
         return f"the {given.kind} {label(given.fn)}"
+    if isinstance(given, SourceBase):
+        return f"the source {label(given.fn)}"
     return repr(given)

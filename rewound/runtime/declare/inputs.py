@@ -12,7 +12,7 @@ from rewound.runtime.declare.plan import Plan
 from rewound.runtime.declare.redact import shown
 from rewound.runtime.declare.wording import suggestion
 
-__all__ = ["decode_inputs", "load_inputs", "redacted_inputs"]
+__all__ = ["construct", "decode_inputs", "default_of", "load_inputs", "redacted_inputs"]
 
 _PACKER = msgspec.msgpack.Encoder()
 _UNPACK = msgspec.msgpack.Decoder(dict[str, msgspec.Raw]).decode
@@ -41,11 +41,11 @@ def decode_inputs(plan: Plan, given: Any) -> tuple[Any, bytes]:
     }
 
     def check(field: FieldPlan) -> Checked:
-        return check_value(field, values[field.name] if field.name in values else _default(field))
+        return check_value(field, values[field.name] if field.name in values else default_of(field))
 
     fit = collect(plan.inputs, check, plan.name, unknown)
     packed = _PACKER.encode({name: msgspec.Raw(each.raw) for name, each in fit.items()})
-    return _construct(plan, {name: each.decoded for name, each in fit.items()}), packed
+    return construct(plan, {name: each.decoded for name, each in fit.items()}), packed
 
 
 def _values(plan: Plan, given: Any) -> Mapping[Any, Any]:
@@ -59,13 +59,23 @@ def _values(plan: Plan, given: Any) -> Mapping[Any, Any]:
     )
 
 
-def _default(field: FieldPlan) -> Any:
+def default_of(field: FieldPlan) -> Any:
+    """Give what an absent input gets.
+
+    Raises:
+        InputError: it has no default.
+    """
     if field.required:
         raise InputError(field.name, {field.name: "required"})
     return field.default()
 
 
-def _construct(plan: Plan, values: dict[str, Any]) -> Any:
+def construct(plan: Plan, values: dict[str, Any]) -> Any:
+    """Make a reactor of inputs that were checked one by one.
+
+    Raises:
+        InputError: they do not fit together, says the reactor.
+    """
     try:
         return plan.reactor(**values)
     except (ValueError, TypeError) as error:  # a reactor's own __post_init__ compares its inputs
@@ -87,9 +97,9 @@ def load_inputs(plan: Plan, raw: bytes) -> Any:
     stored = _UNPACK(raw)
 
     def read(field: FieldPlan) -> Any:
-        return decode_field(field, bytes(stored[field.name])) if field.name in stored else _default(field)
+        return decode_field(field, bytes(stored[field.name])) if field.name in stored else default_of(field)
 
-    return _construct(plan, collect(plan.inputs, read, plan.name))
+    return construct(plan, collect(plan.inputs, read, plan.name))
 
 
 def redacted_inputs(plan: Plan, instance: Any) -> dict[str, Any]:

@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from msgspec import Struct
 
 from rewound.runtime.declare.markers import Skipped
+from rewound.runtime.results import Results
 
 __all__ = ["arms", "bare", "mismatched", "text", "unskipped"]
 
 _UNIONS = (Union, types.UnionType)
-_CONTAINERS = (list, set, frozenset, dict)
+_CONTAINERS = (list, set, frozenset, dict, Results)
 
 
 def bare(annotation: Any) -> Any:
@@ -126,7 +127,7 @@ def _concrete(kind: Any) -> bool:
     """
     return (
         kind.__module__ in {"builtins", "datetime", "decimal", "uuid"}
-        or issubclass(kind, Struct | Enum)
+        or issubclass(kind, Struct | Enum | Results)
         or hasattr(kind, "__dataclass_fields__")
         or hasattr(kind, "__attrs_attrs__")
     )

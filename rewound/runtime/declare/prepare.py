@@ -26,6 +26,8 @@ class Sources(Struct):
         own: the step's own result.
         error: why the step failed.
         ctx: the context.
+        item: the element of a map.
+        cursor: where a source goes on.
     """
 
     instance: Any
@@ -33,6 +35,8 @@ class Sources(Struct):
     own: Any = MISSING
     error: StepError | None = None
     ctx: Context[Any] | None = None
+    item: Any = None
+    cursor: Any = None
 
 
 def prepare(
@@ -102,9 +106,8 @@ def _take(arg: Arg, sources: Sources) -> Any:
         return getattr(sources.instance, arg.key)
     if arg.source == "own":
         return sources.result_of(arg.key) if sources.own is MISSING else sources.own
-    if arg.source == "ctx":
-        return sources.ctx
-    return sources.error if arg.source == "error" else arg.value
+    given = {"ctx": sources.ctx, "error": sources.error, "element": sources.item, "cursor": sources.cursor}
+    return given.get(arg.source, arg.value)
 
 
 def _make(made: Made, sources: Sources, subject: str) -> Any:

@@ -20,13 +20,14 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class StepOptions(Struct, frozen=True):
-    """What `@step(...)` was given, checked and in its plainest form; `after` is still unresolved."""
+    """What `@step(...)` was given, checked and in its plainest form; what it names is still unresolved."""
 
     retry: Retry = ONCE
     timeout: float | None = None
     after: tuple["StepBase[..., Any] | str", ...] = ()
     cancel_on_failure: bool = False
     guards: tuple[Any, ...] = ()
+    collects: "StepBase[..., Any] | None" = None
 
 
 class StepBase(Member, Generic[P, R_co]):

@@ -6,12 +6,14 @@ from typing import Any
 from rewound.errors import DefinitionError
 from rewound.runtime.declare.annotations import argument_of, bindings, function_hints, substitute
 from rewound.runtime.declare.calls import Arg
+from rewound.runtime.declare.children import MapDef
 from rewound.runtime.declare.classes import UseDef
 from rewound.runtime.declare.declared import DeclaredMeta, FieldPlan, names_for
 from rewound.runtime.declare.mismatch import mismatched, text, unskipped
 from rewound.runtime.declare.plan import Plan
 from rewound.runtime.declare.steps import BodyDef, StepBase
 from rewound.runtime.declare.wording import label
+from rewound.runtime.results import Results
 
 __all__ = ["Types", "result_of", "root_of"]
 
@@ -50,6 +52,7 @@ class Types:
         self.children = children
         self.names = names_for(cls)
         self.bound = bindings(cls)
+        self.elements: dict[str, Any] = {}  # of maps, filled in as they are planned
         self.given = {field.name: field.type for field in inputs}
         self.results = {name: self._result(name, each) for name, each in steps.items()}
 
@@ -65,7 +68,9 @@ class Types:
             return _class_result(definition.kind)
         if isinstance(definition, BodyDef):
             return unskipped(self.of(definition.fn, definition.owner, subject).get("return", Any))
-        return result_of(self.children[name])
+        result = result_of(self.children[name])
+        mapped: Any = Results
+        return mapped[result] if isinstance(definition, MapDef) else result
 
     def source(self, arg: Arg) -> tuple[Any, str]:
         """Tell what type an argument has where it comes from, and where that is."""
@@ -73,6 +78,8 @@ class Types:
             return self.results[arg.key], f"the step {arg.key!r} returns"
         if arg.source == "input":
             return self.given[arg.key], f"the input {arg.key!r} is"
+        if arg.source == "element":
+            return self.elements[arg.key], "the element is"
         return Any, ""
 
 

@@ -1,25 +1,48 @@
 """Wiring by name: what each parameter reads, what each step therefore needs. No annotation is read here."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from rewound.errors import DefinitionError
 from rewound.runtime.declare.calls import NO_BODY, Arg, Call, Made
-from rewound.runtime.declare.children import ChildDef
-from rewound.runtime.declare.classes import UseDef, method_of
-from rewound.runtime.declare.filling import filled
+from rewound.runtime.declare.children import ChildDef, MapDef
+from rewound.runtime.declare.classes import UseDef
+from rewound.runtime.declare.filling import filled, filled_with_element
 from rewound.runtime.declare.graph import ancestors, check_cycles
-from rewound.runtime.declare.handlers import HANDLER_TIMEOUT, HandlerKind
+from rewound.runtime.declare.handling import handler
 from rewound.runtime.declare.members import Members
-from rewound.runtime.declare.names import read, target
+from rewound.runtime.declare.names import over, read, target
 from rewound.runtime.declare.plan import HandlerPlan
-from rewound.runtime.declare.retry import ONCE
 from rewound.runtime.declare.signature import is_async, parameters
+from rewound.runtime.declare.sources import SourceBase
 from rewound.runtime.declare.steps import BodyDef, StepBase
 
-__all__ = ["Wired", "wire"]
+__all__ = ["Iterates", "Wired", "wire"]
+
+
+class Iterates(Struct, frozen=True):
+    """What a map iterates.
+
+    Args:
+        source: what kind of thing it is.
+        key: its name.
+        definition: the generator as it stands in the class, if it is one.
+        call: how to run it, if it is one.
+    """
+
+    source: Literal["step", "input", "map", "generator"]
+    key: str
+    definition: SourceBase | None = None
+    call: Call = NO_BODY
+
+    @property
+    def reads(self) -> tuple[Arg, ...]:
+        """Everything that has to be there before iterating can begin."""
+        if self.source in ("step", "map"):
+            return (Arg("over", "step", self.key),)
+        return self.call.args
 
 
 class Wired(Struct, frozen=True):
@@ -32,6 +55,8 @@ class Wired(Struct, frozen=True):
         undo: its undo, if any.
         compensate: its compensate, if any.
         bind: how the inputs of its child are made, if it has one.
+        over: what it iterates, if it is a map.
+        undo_all: what takes all its elements back, if it is a map that says so.
     """
 
     definition: StepBase[..., Any]
@@ -40,6 +65,8 @@ class Wired(Struct, frozen=True):
     undo: HandlerPlan | None
     compensate: HandlerPlan | None
     bind: tuple[Arg, ...] = ()
+    over: Iterates | None = None
+    undo_all: HandlerPlan | None = None
 
 
 def wire(members: Members) -> dict[str, Wired]:
@@ -50,22 +77,50 @@ def wire(members: Members) -> dict[str, Wired]:
     """
     calls = {name: _forward(members, name) for name in members.steps}
     binds = {name: _bind(members, name) for name in members.steps}
-    needs = {name: _needs(members, name, (*_reads(calls[name]), *binds[name])) for name in members.steps}
+    overs = {name: _over(members, name) for name in members.steps}
+    needs = {
+        name: _needs(members, name, (*_reads(calls[name]), *binds[name], *(each.reads if each else ())))
+        for name, each in overs.items()
+    }
     check_cycles(needs, members.label)
     wired: dict[str, Wired] = {}
     for name, definition in members.steps.items():
         seen = frozenset(ancestors(needs, name))
-        undo = _handler(members, name, "undo", calls[name], seen)
-        compensate = _handler(members, name, "compensate", calls[name], seen)
-        wired[name] = Wired(definition, needs[name], calls[name], undo, compensate, binds[name])
+        wired[name] = Wired(
+            definition,
+            needs[name],
+            calls[name],
+            undo=handler(members, name, "undo", calls[name], seen),
+            compensate=handler(members, name, "compensate", calls[name], seen),
+            bind=binds[name],
+            over=overs[name],
+            undo_all=handler(members, name, "undo_all", calls[name], seen),
+        )
     return wired
 
 
 def _bind(members: Members, name: str) -> tuple[Arg, ...]:
     definition = members.steps[name]
-    if not isinstance(definition, ChildDef):
-        return ()
-    return filled(members, name, definition.child, definition.bind)
+    if isinstance(definition, MapDef):
+        return filled_with_element(members, name, definition.child, definition.bind)
+    if isinstance(definition, ChildDef):
+        return filled(members, name, definition.child, definition.bind)
+    return ()
+
+
+def _over(members: Members, name: str) -> Iterates | None:
+    definition = members.steps[name]
+    if not isinstance(definition, MapDef):
+        return None
+    kind, key = over(members, definition.how.over, f"{members.label}.{name}: over=")
+    if kind != "generator":
+        return Iterates(kind, key)
+    generator, subject = members.sources[key], f"{members.label}.{key}"
+    args = tuple(
+        Arg(each, "cursor") if each == "cursor" else read(members, each, subject)
+        for each in parameters(generator.fn, subject)
+    )
+    return Iterates(kind, key, generator, Call(generator.fn, is_async=True, args=args))
 
 
 def _forward(members: Members, name: str) -> Call:
@@ -88,53 +143,13 @@ def _reads(call: Call) -> tuple[Arg, ...]:
 
 def _needs(members: Members, name: str, reads: Iterable[Arg]) -> tuple[str, ...]:
     wanted = {arg.key for arg in reads if arg.source == "step"}
-    for each in members.steps[name].options.after:
+    options = members.steps[name].options
+    if options.collects is not None:
+        wanted.add(options.collects.name)
+    for each in options.after:
         subject = f"{members.label}.{name}: after="
         kind, step = target(members, each, subject)
         if kind == "input":
             raise DefinitionError(f"{subject} names {step!r}, which is an input, not a step.")
         wanted.add(step)
     return tuple(step for step in members.steps if step in wanted)
-
-
-def _handler(
-    members: Members, name: str, kind: HandlerKind, forward: Call, seen: frozenset[str]
-) -> HandlerPlan | None:
-    handler = members.handlers.get((name, kind))
-    if handler is not None:
-        subject = f"{members.label}.{handler.name}"
-        args = tuple(
-            _seen(members, each, (name, kind, subject), seen) for each in parameters(handler.fn, subject)
-        )
-        return HandlerPlan(handler.retry, handler.timeout, Call(handler.fn, is_async(handler.fn), args))
-    made = forward.made
-    method = None if made is None else method_of(made.kind, kind)
-    if made is None or method is None:
-        return None
-    sources: dict[str, Arg] = {
-        "ctx": Arg("ctx", "ctx"),
-        "error": Arg("error", "error"),
-        "result": Arg("result", "own", name),
-    }
-    args = tuple(sources[each] for each in parameters(method, f"{members.label}.{name}.{kind}"))
-    unchecked = Made(made.kind, made.args, validates=False)
-    return HandlerPlan(ONCE, HANDLER_TIMEOUT, Call(method, is_async(method), args, unchecked))
-
-
-def _seen(members: Members, wanted: str, owner: tuple[str, HandlerKind, str], seen: frozenset[str]) -> Arg:
-    """Resolve what an undo or compensate reads: only what is certainly there when it runs."""
-    step, kind, subject = owner
-    if kind == "compensate" and wanted == "error":
-        return Arg(wanted, "error")
-    if wanted == step and kind == "compensate":
-        raise DefinitionError(f"{subject} reads {step!r}, the step that failed; take error instead.")
-    named = wanted in members.steps or wanted in members.fields
-    if kind == "undo" and (wanted == step or (wanted == "result" and not named)):
-        return Arg(wanted, "own", step)
-    arg = read(members, wanted, subject)
-    if arg.source == "step" and wanted not in seen:
-        raise DefinitionError(
-            f"{subject} reads {wanted!r}, which {step!r} does not depend on; "
-            f"it may read what {step!r} depends on, inputs and ctx."
-        )
-    return arg
