@@ -35,6 +35,8 @@ def advance(plan: Plan, state: RunState, message: m.Message) -> list[r.Record]:
             turn.verb(message)
         case m.Adopted():
             turn.adopt(message)
+        case m.Stop():  # an element of a map, ended or not, is stopped as a composed child is
+            turn.deliver((), message)
         case _ if state.terminal or state.status == "stuck":
             pass
         case m.Tick():

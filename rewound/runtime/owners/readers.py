@@ -43,8 +43,8 @@ def results_of(site: Site, step: StepPlan, total: int) -> Results[Any]:
 
 async def head_of(storage: Storage, run_id: str, space: str) -> MapHead | None:
     """Read what a map's elements add up to."""
-    found = await storage.space(run_id, space)
-    return None if found is None else decode_head(found.header)
+    found = await storage.space(run_id, space, count=0)
+    return decode_head(found.header) if found is not None and found.header else None
 
 
 class ElementReader:

@@ -105,9 +105,9 @@ class RowSource:
         context, generator = self._context, self._plan.generator
         assert generator is not None  # noqa: S101 - the source is a generator
         space = SpaceWriter(self._services.storage, context.claim, f"{context.space}:rows")
-        rows = SourceRows(
-            space, encode=partial(encode_item, generator), decode=partial(decode_item, generator)
-        )
+        step, limit = context.level.plan.steps[context.step], self._services.settings.max_payload
+        encode = partial(encode_item, step, max_payload=limit)
+        rows = SourceRows(space, encode=encode, decode=partial(decode_item, step))
         self._cursor = await rows.load(resumable=self._plan.resumable or back, label=generator.label)
         self._rows = self._source = rows
 

@@ -31,7 +31,7 @@ class SpaceWriter:
     async def open(self) -> bytes | None:
         """Read the space's header and version; `None` if nothing was written yet."""
         space = await self.read()
-        return None if space is None else space.header
+        return (space.header or None) if space is not None else None
 
     async def read(self, start: int = 0, count: int = 0) -> Space | None:
         """Read some cells, and take note of the version."""
