@@ -8,7 +8,7 @@ from rewound.runtime.declare.check import check_module, lint
 from rewound.runtime.declare.children import ComposeDef, MapDef
 from rewound.runtime.declare.classes import Step, use
 from rewound.runtime.declare.codec import OutputError
-from rewound.runtime.declare.compat import compatible
+from rewound.runtime.declare.compat import compatible, steps_in
 from rewound.runtime.declare.compose import BATCH_SIZE, compose, fan_out, map_each
 from rewound.runtime.declare.decorators import step
 from rewound.runtime.declare.duration import Duration, seconds
@@ -81,6 +81,7 @@ __all__ = [
     "seconds",
     "source",
     "step",
+    "steps_in",
     "use",
     "value",
 ]

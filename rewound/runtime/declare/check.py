@@ -1,5 +1,6 @@
 """What `rewound check` looks at: the definitions of a module, and steps that cannot be taken back."""
 
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -35,12 +36,13 @@ def check_module(module: ModuleType) -> list[DefinitionError]:
 
 
 def lint(plan: Plan) -> list[str]:
-    """List steps that look effectful, have no undo, and may have to be taken back.
+    """List steps that look effectful, have no undo, and may have to be taken back; also those of children.
 
     Effectful is a guess: a step that is `async`, takes `ctx` or retries talks to something outside; a
     plain function that does neither probably computes. A step may have to be taken back when another
-    one can still fail after it has completed. An undo with an empty body says that there is nothing to
-    take back, and silences the remark.
+    one can still fail after it has completed: in its own reactor, in one that runs it as a child, or in
+    another element of the same map. An undo with an empty body says that there is nothing to take back,
+    and silences the remark.
 
     Args:
         plan: the reactor's plan.
@@ -48,12 +50,24 @@ def lint(plan: Plan) -> list[str]:
     Returns:
         One line for each such step.
     """
-    return [
-        f"{step.label} has no undo, and {', '.join(later)} may fail after it: add @{step.name}.undo "
-        "(with an empty body, if there is nothing to take back)."
-        for step in plan.steps.values()
-        if step.undo is None and _effectful(step) and (later := _may_fail_later(plan, step.name))
-    ]
+    return list(dict.fromkeys(_remarks(plan, [])))
+
+
+def _remarks(plan: Plan, outside: list[str]) -> Iterator[str]:
+    """List the remarks on a plan; `outside` tells what may fail after the plan has completed."""
+    for step in plan.steps.values():
+        later = [*_may_fail_later(plan, step.name), *outside]
+        if step.map is not None:
+            # an undo_all takes completed elements back, so only what is inside an element counts
+            others = [f"another element of {step.label}"] if step.map.atomic else []
+            yield from _remarks(step.map.child, [] if step.map.undo_all else [*others, *later])
+        elif step.child is not None:
+            yield from _remarks(step.child, later)
+        elif later and step.undo is None and _effectful(step):
+            yield (
+                f"{step.label} has no undo, and {', '.join(later)} may fail after it: add @{step.name}.undo "
+                "(with an empty body, if there is nothing to take back)."
+            )
 
 
 def _effectful(step: StepPlan) -> bool:

@@ -13,8 +13,11 @@ __all__ = ["HandlerPlan", "MapPlan", "Plan", "Shape", "SourcePlan", "StepKind", 
 
 StepKind = Literal["step", "compose", "map"]
 
-Shape = tuple[tuple[tuple[str, str, bool], ...], tuple[tuple[str, tuple[str, ...], str], ...]]
-"""What versions are compared by: the inputs (name, type, required), the steps (name, needs, result type)."""
+Shape = tuple[tuple[tuple[str, str, bool], ...], tuple[tuple[Any, ...], ...]]
+"""What versions are compared by: the inputs (name, type, required), the steps (name, needs, result type).
+
+A step that runs a child adds three things: its kind, what it iterates, and the child's own shape.
+"""
 
 
 class HandlerPlan(Struct, frozen=True):

@@ -1,6 +1,6 @@
 """Which reactors exist in this process. Weak: a reactor that a test defined goes when the test ends."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -25,7 +25,10 @@ def reactors_defined() -> list[type[Any]]:
 
 
 def plans_for(reactors: Iterable[type[Any]]) -> dict[str, Plan]:
-    """Plan reactors, by stored name.
+    """Plan reactors, by stored name, and let the reactors that they run as children come along.
+
+    A child whose stored name is another reactor's (two that are defined in the bodies of their parents
+    may well be called alike) does not: it runs within its parents, but cannot be spawned by itself.
 
     Args:
         reactors: the classes; naming one twice is no fault.
@@ -40,4 +43,15 @@ def plans_for(reactors: Iterable[type[Any]]) -> dict[str, Plan]:
         if known.reactor is not cls:
             both = " and ".join(f"{each.__module__}.{label(each)}" for each in (known.reactor, cls))
             raise DefinitionError(f"{both} have one stored name, {plan.name!r}: give one of them name=...")
+    for plan in list(plans.values()):
+        for child in _children(plan):
+            plans.setdefault(child.name, child)
     return plans
+
+
+def _children(plan: Plan) -> Iterator[Plan]:
+    for step in plan.steps.values():
+        child = step.child if step.map is None else step.map.child
+        if child is not None:
+            yield child
+            yield from _children(child)

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 
 from rewound import Reactor, Skipped, plan_of, step
-from rewound.runtime.declare import Shape
+from rewound.runtime.declare import Shape, steps_in
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -83,7 +83,9 @@ def test_shape_survives_storage() -> None:
             ("end", ("start", "left", "right"), "int"),
         ),
     )
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(plan.shape), type=Shape) == plan.shape
+    stored = msgspec.msgpack.encode(plan.shape)
+    assert msgspec.msgpack.encode(msgspec.msgpack.decode(stored, type=Shape)) == stored
+    assert steps_in(msgspec.msgpack.decode(stored)) == {name: each.needs for name, each in plan.steps.items()}
 
 
 def test_fingerprint() -> None:
