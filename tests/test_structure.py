@@ -27,7 +27,7 @@ ARROWS = {
 }
 FACADES = {"rewound", "rewound.guards", "rewound.processes"}
 SURFACES = {"cli", "demo", "testing", "web", "telemetry"}
-PURE = {"declare", "engine", "context", "outcomes"}
+PURE = {"declare", "engine", "context", "outcomes", "results"}
 # What pure code must not touch: tasks, clocks, chance, the world.
 IMPURE = {"anyio", "asyncio", "trio", "time", "random", "secrets", "socket", "subprocess", "threading", "os"}
 # Everything else runs on any loop, through anyio. These may know a loop by name: redis-py's client is
