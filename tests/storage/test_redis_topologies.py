@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from rewound.errors import StorageConfigError, StorageError
+from rewound.storage import Storage
 from rewound.storage.redis import RedisStorage
 from tests.servers import Cluster, Sentinels, Server, started_cluster, started_sentinels
 from tests.storage.redis_load import loaded
+from tests.storage.redis_stores import new_prefix
 from tests.storage.redis_tools import in_thread, lose_index, opened
 from tests.storage.stores import RESET, head_of, listed, needs_of, new_run, owned
 
