@@ -246,11 +246,15 @@ def _slots_of(server: Server) -> set[int]:
 
 
 @contextlib.contextmanager
-def started_cluster(binary: Path, folder: Path) -> Generator[Cluster, None, None]:
+def started_cluster(
+    binary: Path, folder: Path, persistence: Persistence = "none"
+) -> Generator[Cluster, None, None]:
     """Run a cluster of three primaries for the length of a block."""
     options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
     with contextlib.ExitStack() as stack:
-        cluster = Cluster([stack.enter_context(started(binary, folder / str(n), *options)) for n in range(3)])
+        places = [folder / str(number) for number in range(3)]
+        nodes = [started(binary, place, *options, persistence=persistence) for place in places]
+        cluster = Cluster([stack.enter_context(node) for node in nodes])
         cluster.form()
         yield cluster
 

@@ -17,7 +17,8 @@ __all__ = ["connections", "in_thread", "lose_index", "opened", "proxied"]
 @asynccontextmanager
 async def opened(url: str, **options: Any) -> AsyncGenerator[RedisStorage, None]:
     """Open a storage on keys of its own for the length of a block."""
-    storage = RedisStorage(url, **{"prefix": new_prefix(), **options})
+    options.setdefault("prefix", new_prefix())
+    storage = RedisStorage(url, **options)
     await storage.open()
     try:
         yield storage

@@ -28,7 +28,7 @@ def sentinels(redis_binary: Path, tmp_path: Path) -> Generator[Sentinels, None, 
 @pytest.fixture
 def cluster(redis_binary: Path, tmp_path: Path) -> Generator[Cluster, None, None]:
     """Run a cluster that the test may break."""
-    with started_cluster(redis_binary, tmp_path) as cluster:
+    with started_cluster(redis_binary, tmp_path, persistence="always") as cluster:
         yield cluster
 
 
@@ -75,10 +75,6 @@ async def test_slot_that_moves_is_followed(cluster: Cluster) -> None:
 
 async def test_node_that_comes_back_is_waited_for(cluster: Cluster) -> None:
     """A primary without a replica takes its slots along, and brings them back."""
-    for server in cluster.servers:
-        server.ask("CONFIG", "SET", "appendonly", "yes")
-        server.ask("CONFIG", "SET", "appendfsync", "always")
-        server.options = (*server.options, "--appendonly", "yes", "--appendfsync", "always")
     async with opened(cluster.url) as storage, loaded(storage) as load:
         for server in cluster.servers:
             await load.progress(50)
