@@ -40,6 +40,7 @@ class Backend:
         self._settings = settings
         clock = ServerClock()
         self.wire = wire = make_wire(target, settings)
+        self.clock = clock
         index = Index(wire, keys, clock)
         self.leases = Leases(wire, keys, clock)
         self.runs = Runs(wire, keys, index, clock)

@@ -5,7 +5,6 @@ comes from: a hundred callers cost one write and one read of the socket, not a h
 """
 
 import asyncio
-import contextlib
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -94,18 +93,20 @@ class Lane:
         """Send what is queued, if that takes at most `patience` seconds; then disconnect."""
         self._filled.set()
         self._emptied.clear()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(patience):
-                await self._emptied.wait()
+        emptied = asyncio.ensure_future(self._emptied.wait())
+        await asyncio.wait([emptied, self._task], timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        emptied.cancel()
         self._task.cancel()
         await asyncio.wait([self._task])
         if self._link is not None:
             await self._link.disconnect()
 
-    def _end(self, _: "asyncio.Task[None]") -> None:
+    def _end(self, task: "asyncio.Task[None]") -> None:
         """Leave nobody waiting for a task that has ended."""
+        error = None if task.cancelled() else task.exception()
+        why = "the storage was closed before it answered" if error is None else f"its lane broke: {error!r}"
         for request in (*self._again, *self._sent, *self.drain()):
-            request.fail(f"Redis at {self.name}: the storage was closed before it answered")
+            request.fail(f"Redis at {self.name}: {why}")
 
     async def _run(self) -> None:
         while True:
