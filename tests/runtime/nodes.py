@@ -7,11 +7,14 @@ from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
 
 from rewound import Reactor, Runtime
 from rewound.actors import VirtualClock
+from rewound.runtime.engine.records import Started, encode_record
 from rewound.storage import MemoryStorage
 from rewound.storage.faults import Fault, Faults
+from rewound.storage.protocol import Notice
 
 LEASE = 10.0
 
@@ -46,6 +49,7 @@ class Stage:
         self.running[name] += 1
         self.most = max(self.most, self.running.total())
         try:
+            await checkpoint()
             if name in self.gates:
                 await self.gates[name].wait()
             if name in self.errors:
@@ -109,7 +113,7 @@ class Net:
         self, *reactors: type[Reactor[Any]], plan: Sequence[Fault] = (), grace: float = 0, **options: Any
     ) -> Peer:
         """Enter one more runtime; the fixture leaves it."""
-        faults = Faults(self.memory, plan)
+        faults = Faults(options.pop("storage", self.memory), plan)
         state = {"stage": self.stage, "log": self.stage.log, **options.pop("state", {})}
         runtime = Runtime(
             faults,
@@ -151,7 +155,29 @@ class Net:
         """Lose every notice of these kinds from now on, as a broken channel may."""
         internals: Any = self.memory
         deliver = internals._hub.deliver
-        internals._tables._notify = lambda node, notice: notice.kind in kinds or deliver(node, notice)
+
+        def notify(node: str, notice: Notice) -> None:
+            if notice.kind not in kinds:
+                deliver(node, notice)
+
+        internals._tables._notify = notify
+
+    def lose_record(self, run_id: str) -> None:
+        """Lose the newest record of a run, as a failover may."""
+        tables: Any = vars(self.memory)["_tables"]
+        tables.journals[run_id].pop()
+        tables._entries[run_id].length -= 1
+
+    def lose_run(self, run_id: str) -> None:
+        """Lose a run altogether."""
+        tables: Any = vars(self.memory)["_tables"]
+        tables.remove(tables._entries[run_id])
+
+    def break_journal(self, run_id: str) -> None:
+        """Make a run's last record speak of a step that never was, and of one record more."""
+        tables: Any = vars(self.memory)["_tables"]
+        tables.journals[run_id].append(encode_record(Started(0.0, "gone", 1)))
+        tables._entries[run_id].length += 1
 
     def skip(self, seconds: float) -> None:
         """Let time pass at which nothing happened, as it does for a process that was stopped."""

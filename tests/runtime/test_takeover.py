@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_another_node_goes_on(net: Net, stage: Stage) -> None:
-    """Architecture 5.4, lesson 8: within two leases of a death another node goes on, behind the last record."""
+    """Architecture 5.4, lesson 8: within two leases of a death another goes on behind the last record."""
     first, second = await net.peer(Chain), await net.peer(Chain)
     stage.close("b")
     run = await first.runtime.spawn(Chain())
@@ -174,7 +174,7 @@ async def test_storage_failure_during_recovery_delays_it(net: Net, stage: Stage)
 
 
 async def test_a_step_that_kills_its_process(net: Net, stage: Stage) -> None:
-    """Architecture 5.7: after `max_recoveries` deaths with one body in flight the run is stuck; retry goes on."""
+    """Architecture 5.7: after `max_recoveries` deaths in one body the run is stuck until a retry."""
     stage.close("a")
     peer = await net.peer(Solo, max_recoveries=2)
     run = await peer.runtime.spawn(Solo())
