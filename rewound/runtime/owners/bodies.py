@@ -21,6 +21,7 @@ from rewound.runtime.engine.messages import Failure, HandlerDone, Interrupted, R
 from rewound.runtime.engine.state import Entry
 from rewound.runtime.outcomes import StepError
 from rewound.runtime.owners.attempt import Attempt, failure_of
+from rewound.runtime.owners.hands import Hands
 from rewound.runtime.owners.letters import HandlerCut, OwnerMail
 from rewound.runtime.owners.services import Services
 
@@ -59,6 +60,7 @@ class Bodies:
         self._instance = instance
         self._state = state
         self._tasks = tasks
+        self._hands = Hands(tasks)
         self._report = report
         self.steps: dict[str, Attempt] = {}
         self.handler: Entry | None = None
@@ -78,13 +80,15 @@ class Bodies:
         """Start a step's body; `granted`: a slot was taken for it already."""
         running = Attempt(self._services.clock, self._services.threads)
         self.steps[step] = running
-        self._tasks.start_soon(self.run_step, self._plan.steps[step], attempt, running, granted)
+        plan = self._plan.steps[step]
+        self._hands.do(lambda: self.run_step(plan, attempt, running, granted=granted))
 
     def start_handler(self, effect: RunHandler) -> None:
         """Start an undo or a compensate."""
         self.handler = (effect.kind, effect.step)
         self._handling = running = Attempt(self._services.clock, self._services.threads)
-        self._tasks.start_soon(self.run_handler, self._plan.steps[effect.step], effect, running)
+        plan = self._plan.steps[effect.step]
+        self._hands.do(lambda: self.run_handler(plan, effect, running))
 
     def cut(self, step: str) -> None:
         """Cut a body off; it reports when it has ended."""
@@ -99,7 +103,13 @@ class Bodies:
         if self._handling is not None:
             self._handling.cut()
 
-    async def run_step(self, step: StepPlan, number: int, running: Attempt, granted: bool) -> None:  # noqa: FBT001
+    def end(self) -> None:
+        """End all tasks: cancel those that run something, let the others go."""
+        if self.busy:
+            self._tasks.cancel_scope.cancel()
+        self._hands.dismiss()
+
+    async def run_step(self, step: StepPlan, number: int, running: Attempt, *, granted: bool) -> None:
         """Run one attempt of a step in this task and report it. `start` calls it."""
         generation = self._state.generation
         slots = self._services.slots

@@ -97,11 +97,9 @@ class RunOwner(Actor[OwnerMail]):
         """Live until the run is given up or lost. A storage failure ends the owner, never its node."""
         try:
             async with anyio.create_task_group() as tasks:
-                try:
-                    if await self._open(tasks):
-                        await serve()
-                finally:
-                    tasks.cancel_scope.cancel()
+                if await self._open(tasks):
+                    await serve()
+                    self._bodies.end()
         except* ClaimLost as lost:
             self._services.claims.pop(self.run_id, None)
             self._leave("rewound.claim.lost", lost)
