@@ -29,6 +29,7 @@ __all__ = [
     "binaries",
     "find_binary",
     "redis_binary",
+    "redis_clusters",
     "redis_server",
     "redis_servers",
     "server_names",
@@ -217,13 +218,43 @@ class Cluster:
         """Tell whether every node knows every slot."""
         return all("cluster_state:ok" in str(server.ask("CLUSTER", "INFO")) for server in self.servers)
 
+    def moving(self, slot: int) -> Generator[None, None, None]:
+        """Move a slot to another node, key by key; pause before each step."""
+        source = next(server for server in self.servers if slot in _slots_of(server))
+        target = next(server for server in self.servers if server is not source)
+        names = {server.port: server.ask("CLUSTER", "MYID") for server in self.servers}
+        target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", names[source.port])
+        source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", names[target.port])
+        yield
+        for key in source.ask("CLUSTER", "GETKEYSINSLOT", slot, 100):
+            source.ask("MIGRATE", "127.0.0.1", target.port, key, 0, 5000)
+            yield
+        for server in (target, source):
+            server.ask("CLUSTER", "SETSLOT", slot, "NODE", names[target.port])
+        yield
+
+
+def _slots_of(server: Server) -> set[int]:
+    """Return the slots that a node serves."""
+    name = server.ask("CLUSTER", "MYID")
+    return {
+        slot
+        for low, high, primary, *_ in server.ask("CLUSTER", "SLOTS")
+        if primary[2] == name
+        for slot in range(low, high + 1)
+    }
+
 
 @contextlib.contextmanager
-def started_cluster(binary: Path, folder: Path) -> Generator[Cluster, None, None]:
+def started_cluster(
+    binary: Path, folder: Path, persistence: Persistence = "none"
+) -> Generator[Cluster, None, None]:
     """Run a cluster of three primaries for the length of a block."""
     options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
     with contextlib.ExitStack() as stack:
-        cluster = Cluster([stack.enter_context(started(binary, folder / str(n), *options)) for n in range(3)])
+        places = [folder / str(number) for number in range(3)]
+        nodes = [started(binary, place, *options, persistence=persistence) for place in places]
+        cluster = Cluster([stack.enter_context(node) for node in nodes])
         cluster.form()
         yield cluster
 
@@ -245,6 +276,14 @@ class Sentinels:
         """Tell whether the replica follows the primary and the sentinel knows of it."""
         linked = "master_link_status:up" in self.replica.ask("INFO", "replication").decode()
         return linked and len(self.sentinel.ask("SENTINEL", "REPLICAS", "shop")) == 1
+
+    def promoted(self) -> None:
+        """Wait until the replica is the primary, for itself and for the sentinel."""
+        until(self._is_promoted, "the replica is promoted")
+
+    def _is_promoted(self) -> bool:
+        _, port = self.sentinel.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "shop")
+        return int(port) == self.replica.port and self.replica.ask("ROLE")[0] == b"master"
 
 
 @contextlib.contextmanager
@@ -304,6 +343,23 @@ def redis_servers(tmp_path_factory: pytest.TempPathFactory) -> Generator[Callabl
             return running[name]
 
         yield server_of
+
+
+@pytest.fixture(scope="session")
+def redis_clusters(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Generator[Callable[[str], Cluster], None, None]:
+    """Return a function from a server's name to a cluster of such, which runs until the session ends."""
+    running: dict[str, Cluster] = {}
+    with contextlib.ExitStack() as stack:
+
+        def cluster_of(name: str) -> Cluster:
+            if name not in running:
+                folder = tmp_path_factory.mktemp(f"cluster-{name}")
+                running[name] = stack.enter_context(started_cluster(find_binary(name), folder))
+            return running[name]
+
+        yield cluster_of
 
 
 @pytest.fixture(scope="session", params=server_names())

@@ -6,7 +6,7 @@ complete); 2, not done (wrong arguments, no such run, storage out of reach).
 
 import typer
 
-from rewound.cli import checks, demo, listing, verbs
+from rewound.cli import checks, demo, listing, show, verbs
 
 __all__ = ["app"]
 
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("runs")(listing.runs)
+app.command("show")(show.show)
 app.command("undo")(verbs.undo)
 app.command("cancel")(verbs.cancel)
 app.command("retry")(verbs.retry)

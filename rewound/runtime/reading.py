@@ -1,12 +1,12 @@
 """Reading a run, wherever it lives: from its owner in this process, or from storage."""
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from typing import Any, TypeVar
 
 import msgspec
 
-from rewound.errors import InputError, RunNotFound
+from rewound.errors import InputError, RewoundError, RunNotFound, StorageError
 from rewound.runtime.declare import (
     ONCE,
     Call,
@@ -17,12 +17,14 @@ from rewound.runtime.declare import (
     redacted_inputs,
 )
 from rewound.runtime.engine import RunState, fold, outcome_of
-from rewound.runtime.engine.records import Record, Spawned, decode_records
+from rewound.runtime.engine.records import Parked, Record, Spawned, decode_records
+from rewound.runtime.engine.state import StepState
 from rewound.runtime.node.watches import Watches
 from rewound.runtime.outcomes import Outcome
 from rewound.runtime.owners.run_owner import RunOwner
 from rewound.runtime.owners.services import Services
 from rewound.runtime.owners.values import Site, Values
+from rewound.storage.protocol import Journal
 
 T = TypeVar("T")
 
@@ -54,9 +56,17 @@ class Reader:
             RunNotFound: the run is not in storage.
             RuntimeClosed: the runtime was closed meanwhile.
         """
+
+        def worthwhile() -> bool:
+            owner = self.services.owners.get(self.run_id)
+            try:
+                return owner is None or owner.state is None or look(owner.state) is not None
+            except Exception:  # noqa: BLE001 - it must reach the waiter, not the owner that called
+                return True
+
         followed: RunOwner | None = None
         async with AsyncExitStack() as stack:
-            news = stack.enter_context(self.services.waiters.listen(self.run_id))
+            news = stack.enter_context(self.services.waiters.listen(self.run_id, worthwhile))
             watched = False
             while True:
                 living = self.services.owners.get(self.run_id)
@@ -72,15 +82,29 @@ class Reader:
                 await news.wait()
 
     async def load(self) -> RunState:
-        """Read the run's state from storage. Raises `RunNotFound`."""
+        """Read the run's state from storage.
+
+        Raises:
+            RunNotFound: it is not there.
+            StorageError: it cannot be reached, or read by this version.
+        """
         journal = await self.services.storage.load(self.run_id)
         if journal is None:
             raise RunNotFound(f"run {self.run_id} does not exist, or was purged after its retention")
+        try:
+            return self._fold(journal)
+        except (RewoundError, LookupError, msgspec.MsgspecError) as error:
+            if journal.head.status == "stuck":
+                return _stuck(self.plan, journal.records)
+            raise StorageError(
+                f"run {self.run_id} cannot be read by this version of {self.plan.name}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def _fold(self, journal: Journal) -> RunState:
         records = decode_records(journal.records)
-        plan = (
-            self.plan if journal.head.fingerprint == self.plan.fingerprint else _widened(self.plan, records)
-        )
-        return fold(plan, records)
+        same = journal.head.fingerprint == self.plan.fingerprint
+        return fold(self.plan if same else _widened(self.plan, records), records)
 
     def watching(self) -> AbstractAsyncContextManager[None]:
         """Have changes of the run reported to this node for the length of the block."""
@@ -110,6 +134,18 @@ class Reader:
 def _ended(owner: RunOwner | None) -> RunOwner | None:
     """Return the owner that was followed until now if it saw the run's end: storage need not be asked."""
     return owner if owner is not None and owner.state is not None and owner.state.terminal else None
+
+
+def _stuck(plan: Plan, records: list[bytes]) -> RunState:
+    """Tell no more of a run that cannot be read than why it is stuck: whoever parked it wrote that."""
+    reason = "it cannot be read"
+    for raw in reversed(records):
+        with suppress(RewoundError):
+            (record,) = decode_records([raw])
+            if isinstance(record, Parked):
+                reason = record.reason
+                break
+    return RunState(status="stuck", stuck=reason, steps={name: StepState(0) for name in plan.steps})
 
 
 _plain = msgspec.msgpack.Decoder().decode

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rewound.errors import DefinitionError, RunCancelled, RunFailed, RunHalted, RunNotFound, RunStuck
 from rewound.runtime.deadline import within
-from rewound.runtime.declare import Duration, StepDef, SyncStepDef, seconds
+from rewound.runtime.declare import Duration, Skipped, StepDef, SyncStepDef, seconds
 from rewound.runtime.engine import RunState, first_failure
 from rewound.runtime.engine.records import decode_records
 from rewound.runtime.engine.state import COMPLETE
@@ -102,13 +102,13 @@ class Run(Generic[T_co]):
 
     async def step(
         self,
-        step: "StepDef[..., R] | SyncStepDef[..., R]",
+        step: "StepDef[..., R | Skipped[R]] | SyncStepDef[..., R | Skipped[R]]",
         timeout: Duration | None = None,  # noqa: ASYNC109
     ) -> R:
         """Wait for one step's result and return it; the run goes on.
 
         Args:
-            step: such as `Checkout.reserve`.
+            step: such as `Checkout.reserve`. Of a step that may return `Skipped(value)` it is the value.
             timeout: seconds to wait at most; default for ever.
 
         Raises:

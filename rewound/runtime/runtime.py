@@ -13,6 +13,8 @@ from msgspec import Struct
 from rewound.actors import Clock, HostTask, SystemClock
 from rewound.errors import DefinitionError, RunNotFound, RuntimeClosed
 from rewound.runtime.declare import Duration, Plan, Reactor, plan_of, plans_for, reactors_defined, seconds
+from rewound.runtime.engine.records import decode_records
+from rewound.runtime.events import RunEvent, event_of
 from rewound.runtime.node.node import Node
 from rewound.runtime.owners.services import Services
 from rewound.runtime.reading import Reader
@@ -278,6 +280,25 @@ class Runtime:
             cursor = page.cursor
             if cursor is None:
                 return
+
+    async def history(self, run_id: str) -> tuple[RunSummary, list[RunEvent]]:
+        """Return a run's summary and all that is recorded about it so far.
+
+        Unlike a handle it needs no knowledge of the run's reactor.
+
+        Args:
+            run_id: the run's id.
+
+        Raises:
+            RunNotFound: there is no such run.
+
+        Example:
+            >>> summary, events = await runtime.history(run_id)
+        """
+        journal = await self._running().services.storage.load(run_id)
+        if journal is None:
+            raise RunNotFound(f"run {run_id} does not exist, or was purged after its retention")
+        return _summary(journal.head), [event_of(record) for record in decode_records(journal.records)]
 
     # -- verbs
 

@@ -61,7 +61,13 @@ class Waiters:
 
     @contextmanager
     def listen(self, subject: str, worthwhile: Callable[[], bool] | None = None) -> Generator[Listener]:
-        """Listen to a subject for the length of a `with` block; see `Listener`."""
+        """Listen to a subject for the length of a `with` block; see `Listener`.
+
+        Raises:
+            RuntimeClosed: nothing will be heard here any more.
+        """
+        if self._closed:
+            raise _closed(subject)
         listener = Listener(worthwhile)
         self._listeners.setdefault(subject, set()).add(listener)
         try:

@@ -2,34 +2,21 @@
 
 import gc
 from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from rewound import Runtime
-from tests.servers import redis_servers, server_names
+from tests.servers import redis_servers
+from tests.urls import url
 
-__all__ = ["redis_servers"]
+__all__ = ["redis_servers", "url"]
 
 
 @pytest.fixture(autouse=True, scope="module")
 def only_living_reactors() -> None:
     """Let go of the reactors of other tests: a runtime plans every reactor that there is."""
     gc.collect()
-
-
-@pytest.fixture(params=["memory", "sqlite", *server_names()])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Return the URL of an empty storage: in memory, in a SQLite file, on a Redis server."""
-    if request.param == "memory":
-        return f"memory://{uuid4().hex}"
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/rewound.db"
-    server = request.getfixturevalue("redis_servers")(request.param)
-    server.ask("FLUSHALL")
-    return str(server.url)
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tests.servers import redis_binary, redis_server, redis_servers, server_names
-from tests.storage.redis_stores import redis_store
+from tests.servers import redis_binary, redis_clusters, redis_server, redis_servers, server_names
+from tests.storage.redis_stores import cluster_store, redis_store
 from tests.storage.stores import MemoryStore, SqliteStore, Store, WrappedStore
 
-__all__ = ["redis_binary", "redis_server", "redis_servers", "store", "virtual_store"]
+__all__ = ["redis_binary", "redis_clusters", "redis_server", "redis_servers", "store", "virtual_store"]
 
 MakeStore: TypeAlias = Callable[[pytest.FixtureRequest, Path], AbstractAsyncContextManager[Store]]
 
@@ -38,12 +38,16 @@ REAL: dict[str, MakeStore] = dict.fromkeys(server_names(), redis_store)
 """Backends on the clock of their server."""
 
 
-@pytest.fixture(params=[*VIRTUAL, *REAL])
+CLUSTERS: dict[str, MakeStore] = {f"cluster-{name}": cluster_store for name in server_names()}
+"""The same, with runs and index on different servers."""
+
+
+@pytest.fixture(params=[*VIRTUAL, *REAL, *(pytest.param(name, marks=pytest.mark.slow) for name in CLUSTERS)])
 async def store(
     request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: Any
 ) -> AsyncGenerator[Store, None]:
     """Run the test on every backend."""
-    make = (VIRTUAL | REAL)[request.param]
+    make = (VIRTUAL | REAL | CLUSTERS)[request.param]
     async with make(request, tmp_path) as store:
         yield store
 

@@ -1,10 +1,10 @@
 """Writers that must not lose or repeat a record, and a network that breaks between them and Redis."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 
 import anyio
-from anyio.abc import ByteReceiveStream, ByteSendStream, SocketAttribute, SocketStream
+from anyio.abc import SocketAttribute, SocketStream
 
 from rewound.storage import Claim, Commit, Storage
 from tests.storage.stores import LEASE, new_run
@@ -73,14 +73,28 @@ class Proxy:
     """Stands between client and server, and can cut the line.
 
     `cut_replies`: how many times the line is cut after the server has done what it was asked to, and
-    before the client learns of it.
+    before the client learns of it. `lines` and `requests` count connections and what came over them.
     """
 
     def __init__(self, port: int) -> None:
         self.port = 0
         self.cut_replies = 0
         self.lines = 0
+        self.requests = 0
         self._server_port = port
+        self._muted = 0
+        self._asked = anyio.Event()
+
+    async def asked(self, times: int) -> None:
+        """Wait for so many further requests."""
+        goal = self.requests + times
+        while self.requests < goal:
+            self._asked = anyio.Event()
+            await self._asked.wait()
+
+    def mute(self) -> None:
+        """Let no reply through any more on the lines that exist, and leave them open."""
+        self._muted = self.lines
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator["Proxy", None]:
@@ -94,31 +108,33 @@ class Proxy:
 
     async def _serve(self, client: SocketStream) -> None:
         self.lines += 1
-        async with client, await anyio.connect_tcp("127.0.0.1", self._server_port) as server:
-            await self._join(client, server)
+        line = self.lines
+        async with (
+            client,
+            await anyio.connect_tcp("127.0.0.1", self._server_port) as server,
+            anyio.create_task_group() as directions,
+        ):
+            directions.start_soon(self._pass_requests, client, server, directions.cancel_scope)
+            directions.start_soon(self._pass_replies, server, client, directions.cancel_scope, line)
 
-    async def _join(self, client: SocketStream, server: SocketStream) -> None:
-        """Pass on both ways until one side hangs up, or a reply is cut off."""
-        async with anyio.create_task_group() as directions:
-            hang_up = directions.cancel_scope.cancel
-            directions.start_soon(_pass_on, client, server, lambda: False, hang_up)
-            directions.start_soon(_pass_on, server, client, self._cuts, hang_up)
+    async def _pass_requests(
+        self, client: SocketStream, server: SocketStream, both: anyio.CancelScope
+    ) -> None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            async for chunk in client:
+                self.requests += 1
+                self._asked.set()
+                await server.send(chunk)
+        both.cancel()
 
-    def _cuts(self) -> bool:
-        cut = self.cut_replies > 0
-        self.cut_replies -= cut
-        return cut
-
-
-async def _pass_on(
-    source: ByteReceiveStream,
-    sink: ByteSendStream,
-    cuts: Callable[[], bool],
-    hang_up: Callable[[], None],
-) -> None:
-    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-        async for chunk in source:
-            if cuts():
-                break
-            await sink.send(chunk)
-    hang_up()
+    async def _pass_replies(
+        self, server: SocketStream, client: SocketStream, both: anyio.CancelScope, line: int
+    ) -> None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            async for chunk in server:
+                if line > self._muted:
+                    if self.cut_replies:
+                        self.cut_replies -= 1
+                        break
+                    await client.send(chunk)
+        both.cancel()

@@ -12,10 +12,10 @@ import redis
 
 from rewound.storage import Storage
 from rewound.storage.redis import RedisStorage
-from tests.servers import Server
+from tests.servers import Cluster, Server
 from tests.storage.stores import Store
 
-__all__ = ["ALLOWED", "RedisStore", "keys_without_expiry", "new_prefix", "redis_store"]
+__all__ = ["ALLOWED", "RedisStore", "cluster_store", "keys_without_expiry", "new_prefix", "redis_store"]
 
 ALLOWED = ("all", "expiring", "nodes", "wake", "timer", "status:", "reactor:", "owner:")
 """Index keys that need no expiry: their entries belong to runs, and leave with them."""
@@ -52,6 +52,19 @@ def redis_store(request: pytest.FixtureRequest, folder: Path) -> AbstractAsyncCo
     """Return a harness on the session's server of the name that the test is parametrised with."""
     server_of: Callable[[str], Server] = request.getfixturevalue("redis_servers")
     return _on_server(server_of(request.param))
+
+
+def cluster_store(request: pytest.FixtureRequest, folder: Path) -> AbstractAsyncContextManager[Store]:
+    """Return a harness on a cluster of three."""
+    cluster_of: Callable[[str], Cluster] = request.getfixturevalue("redis_clusters")
+    return _on_cluster(cluster_of(request.param.removeprefix("cluster-")))
+
+
+@asynccontextmanager
+async def _on_cluster(cluster: Cluster) -> AsyncGenerator[Store, None]:
+    with redis.RedisCluster(host="127.0.0.1", port=cluster.servers[0].port) as client:
+        async with RedisStore(cluster.url, client).running() as store:
+            yield store
 
 
 @asynccontextmanager

@@ -2,21 +2,20 @@
 
 import os
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from anyio import to_thread
 
 from rewound.errors import StorageError
 from rewound.storage import Claim, Commit, Mail, Storage
 from rewound.storage.redis import RedisStorage
 from tests.servers import Server, started
-from tests.storage.redis_load import Proxy, loaded
+from tests.storage.redis_load import loaded
 from tests.storage.redis_stores import new_prefix
+from tests.storage.redis_tools import connections, in_thread, opened, proxied
 from tests.storage.stores import LEASE, RESET, head_of, new_run, owned
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults]
@@ -29,37 +28,6 @@ def durable(redis_binary: Path, tmp_path: Path) -> Any:
     """Run a server of the test's own that keeps what it has acknowledged."""
     with started(redis_binary, tmp_path / "server", persistence="always") as server:
         yield server
-
-
-@asynccontextmanager
-async def proxied(server: Server, **options: Any) -> AsyncGenerator[tuple[Proxy, RedisStorage], None]:
-    """Open a storage that reaches its server through a proxy."""
-    async with (
-        Proxy(server.port).running() as proxy,
-        opened(f"redis://127.0.0.1:{proxy.port}", **options) as storage,
-    ):
-        yield proxy, storage
-
-
-@asynccontextmanager
-async def opened(url: str, **options: Any) -> AsyncGenerator[RedisStorage, None]:
-    """Open a storage on keys of its own for the length of a block."""
-    storage = RedisStorage(url, prefix=new_prefix(), **options)
-    await storage.open()
-    try:
-        yield storage
-    finally:
-        await storage.close()
-
-
-async def in_thread(function: Callable[[], object]) -> None:
-    """Do to a server what blocks."""
-    await to_thread.run_sync(function)
-
-
-def connections(server: Server) -> int:
-    """Count a server's clients, but for the one that counts."""
-    return len(server.ask("CLIENT", "LIST").splitlines()) - 1
 
 
 async def test_killed_server_that_comes_back_has_lost_and_doubled_nothing(durable: Server) -> None:

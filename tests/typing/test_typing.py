@@ -1,4 +1,4 @@
-"""What type checkers make of declarations."""
+"""What type checkers make of declaring and of running."""
 
 import json
 import subprocess
@@ -6,28 +6,32 @@ import sys
 from pathlib import Path
 from shutil import copy
 
+import pytest
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-DECLARED = HERE / "declared.py"
+PAGES = [HERE / "declared.py", HERE / "runtime.py"]
 
 
 def run(*command: str) -> str:
     """Run a type checker, which must find nothing."""
     done = subprocess.run(
-        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def test_mypy() -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_mypy(page: Path) -> None:
     """The asserted types and the expected errors are mypy's; its strict mode refuses unused ignores."""
-    assert "no issues found in 1 source file" in run("mypy", str(DECLARED))
+    assert "no issues found in 1 source file" in run("mypy", str(page))
 
 
-def test_pyright(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_pyright(page: Path, tmp_path: Path) -> None:
     """The asserted types and the expected errors are pyright's, without a look at mypy's ignores."""
-    copy(DECLARED, tmp_path)
+    copy(page, tmp_path)
     settings = {
         "extraPaths": [str(ROOT)],
         "pythonVersion": "3.11",

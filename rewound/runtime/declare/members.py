@@ -51,8 +51,8 @@ def members_of(cls: Any) -> Members:
         own: dict[str, Any] = {**base.__dict__}
         _not_hidden(cls, own, steps, handlers)
         _no_hidden_source(cls, own, sources)
-        sources |= {name: value for name, value in own.items() if isinstance(value, SourceBase)}
-        steps |= {name: value for name, value in own.items() if _is_step(name, value)}
+        sources |= {name: value for name, value in own.items() if _makes(SourceBase, name, value)}
+        steps |= {name: value for name, value in own.items() if _makes(StepBase, name, value)}
         handlers |= _handlers(cls, base)
     members = Members(cls, label(cls), cls.__struct_fields__, steps, sources, handlers)
     _check_names(members)
@@ -61,9 +61,9 @@ def members_of(cls: Any) -> Members:
     return members
 
 
-def _is_step(name: str, value: object) -> bool:
+def _makes(kind: type[Member], name: str, value: object) -> bool:
     # `returns = charge` names a step, it does not make one
-    return isinstance(value, StepBase) and not (name == "returns" and value.name != "returns")
+    return isinstance(value, kind) and not (name == "returns" and value.name != "returns")
 
 
 def _handlers(cls: type, base: type) -> dict[tuple[str, HandlerKind], HandlerDef[..., Any]]:

@@ -12,6 +12,7 @@ from rewound.actors import Supervisor
 from rewound.errors import ActorStopped, RuntimeClosed, StorageError
 from rewound.runtime.deadline import within
 from rewound.runtime.declare import Plan
+from rewound.runtime.groups import first_in
 from rewound.runtime.logs import log_event
 from rewound.runtime.node.adoption import Adoption
 from rewound.runtime.node.lease import Lease
@@ -189,7 +190,8 @@ class Node:
 
     def _gave_up(self, run_id: Any, crash: Exception) -> None:
         if self.chores is not None:
-            reason = f"its owner crashed again and again: {type(crash).__name__}: {crash}"
+            error = first_in(crash)
+            reason = f"its owner crashed again and again: {type(error).__name__}: {error}"
             self.chores.start_soon(self.adoption.give_up, run_id, reason)
 
     async def _take(self, need: Need) -> None:

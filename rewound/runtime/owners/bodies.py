@@ -3,8 +3,6 @@
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from anyio.abc import TaskGroup
-
 from rewound.errors import RewoundError
 from rewound.runtime.context import Context, Kind, idempotency_key
 from rewound.runtime.declare import (
@@ -38,6 +36,7 @@ from rewound.runtime.engine.messages import (
 )
 from rewound.runtime.outcomes import StepError
 from rewound.runtime.owners.attempt import Attempt, failure_of
+from rewound.runtime.owners.hands import Hands
 from rewound.runtime.owners.letters import HandlerCut, OwnerMail
 from rewound.runtime.owners.services import Services
 from rewound.runtime.owners.values import Site, Values
@@ -56,7 +55,7 @@ class Bodies:
         site: where the state is stored.
         values: decodes inputs and results.
         state: its state, read for errors only.
-        tasks: the owner's task group.
+        hands: the owner's tasks.
         report: takes a key and a message, never waits.
 
     Attributes:
@@ -72,14 +71,14 @@ class Bodies:
         *,
         values: Values,
         state: RunState,
-        tasks: TaskGroup,
+        hands: Hands,
         report: Report,
     ) -> None:
         self._services = services
         self._plan = plan
         self._site = site
         self._state = state
-        self._tasks = tasks
+        self._hands = hands
         self._report = report
         self._values = values
         self.steps: dict[Place, Attempt] = {}
@@ -99,16 +98,15 @@ class Bodies:
         """Start a step's body; `granted`: a slot was taken for it already."""
         running = Attempt(self._services.clock, self._services.threads)
         self.steps[effect.path, effect.step] = running
-        level = self._level(effect.path)
-        step = level.plan.steps[effect.step]
-        self._tasks.start_soon(self.run_step, step, effect, running, granted)
+        step = self._level(effect.path).plan.steps[effect.step]
+        self._hands.do(lambda: self.run_step(step, effect, running, granted=granted))
 
     def start_handler(self, effect: RunHandler) -> None:
         """Start an undo or a compensate."""
         running = Attempt(self._services.clock, self._services.threads)
         self.handlers[effect.path, effect.step] = running
         step = self._level(effect.path).plan.steps[effect.step]
-        self._tasks.start_soon(self.run_handler, step, effect, running)
+        self._hands.do(lambda: self.run_handler(step, effect, running))
 
     def open(self, effect: Open) -> None:
         """Make a composed child's inputs and report them, or that they cannot be made (rule S2)."""
@@ -139,7 +137,7 @@ class Bodies:
             if not running.cut_off:
                 running.cut()
 
-    async def run_step(self, step: StepPlan, effect: RunBody, running: Attempt, granted: bool) -> None:  # noqa: FBT001
+    async def run_step(self, step: StepPlan, effect: RunBody, running: Attempt, *, granted: bool) -> None:
         """Run one attempt of a step in this task and report it. `start` calls it."""
         level = self._level(effect.path)
         generation = level.state.generation

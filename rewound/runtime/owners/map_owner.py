@@ -25,6 +25,7 @@ from rewound.runtime.engine.messages import Failure, HandlerDone, Opened, Settle
 from rewound.runtime.owners.alarm import RunAlarm
 from rewound.runtime.owners.attempt import failure_of
 from rewound.runtime.owners.flight import Flight, aside_of_lost
+from rewound.runtime.owners.hands import Hands
 from rewound.runtime.owners.letters import (
     Close,
     ElementMail,
@@ -81,7 +82,8 @@ class MapOwner(Actor[MapMail]):
     ) -> None:
         plan = context.level.plan.steps[context.step].map
         assert plan is not None  # noqa: S101 - only maps have owners
-        self.key = context.space
+        # One that has reported may still be ending when the next order comes.
+        self.key = (context.space, order.rollback if isinstance(order, RollBackMap) else 0)
         self._services = services
         self._context = context
         self._order = order
@@ -126,7 +128,7 @@ class MapOwner(Actor[MapMail]):
             self._alarm.set(None)
 
     async def _open(self, tasks: TaskGroup, maps: Supervisor | None) -> None:
-        self._tasks, self._maps = tasks, maps
+        self._tasks, self._maps, self._hands = tasks, maps, Hands(tasks)
         stored = await self._space.open()
         if stored is not None:
             self._head, self._stored_head = mapping.decode_head(stored), stored
@@ -309,7 +311,7 @@ class MapOwner(Actor[MapMail]):
             claim=context.claim,
             instance=instance,
             state=flight.state,
-            tasks=self._tasks,
+            hands=self._hands,
             maps=self._maps,
             report=self._element_report(flight.index),
         )

@@ -27,6 +27,7 @@ from rewound.runtime.engine.messages import Adopted, HandlerDone, Refused, Settl
 from rewound.runtime.engine.records import Record, decode_records
 from rewound.runtime.logs import log_event
 from rewound.runtime.owners.alarm import RunAlarm
+from rewound.runtime.owners.hands import Hands
 from rewound.runtime.owners.ledger import Ledger
 from rewound.runtime.owners.letters import (
     Close,
@@ -109,11 +110,9 @@ class RunOwner(Actor[OwnerMail]):
         """Live until the run is given up or lost. A storage failure ends the owner, never its node."""
         try:
             async with self._supervisor() as maps, anyio.create_task_group() as tasks:
-                try:
-                    if await self._open(tasks, maps):
-                        await serve()
-                finally:
-                    tasks.cancel_scope.cancel()
+                if await self._open(tasks, maps):
+                    await serve()
+                    self._end_tasks(tasks)
         except* ClaimLost as lost:
             self._services.claims.pop(self.run_id, None)
             self._leave("rewound.claim.lost", lost)
@@ -143,6 +142,7 @@ class RunOwner(Actor[OwnerMail]):
             status=opening.status,
             alarmed=opening.alarmed,
         )
+        self._hands = Hands(tasks)
         self._work = Work(
             services,
             self.plan,
@@ -150,7 +150,7 @@ class RunOwner(Actor[OwnerMail]):
             claim=opening.claim,
             instance=opening.instance,
             state=opening.state,
-            tasks=tasks,
+            hands=self._hands,
             maps=maps,
             report=self._signal,
         )
@@ -169,6 +169,12 @@ class RunOwner(Actor[OwnerMail]):
         at = self._services.time()
         adopted = Adopted(at, self._crashed, self._services.settings.max_recoveries)
         await self.handle([Letter(adopted), Letter(Tick(at)), Letter(ReadMail())])
+
+    def _end_tasks(self, tasks: TaskGroup) -> None:
+        """End all tasks: cancel those that run something, let the others go."""
+        if self._work.busy:
+            tasks.cancel_scope.cancel()
+        self._hands.dismiss()
 
     def _leave(self, event: str, group: BaseExceptionGroup[StorageError]) -> None:
         self.error = error = _first(group)

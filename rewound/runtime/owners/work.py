@@ -3,8 +3,6 @@
 from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
-from anyio.abc import TaskGroup
-
 from rewound.actors import Supervisor
 from rewound.runtime.declare import Plan, Reactor
 from rewound.runtime.engine import (
@@ -22,6 +20,7 @@ from rewound.runtime.engine import (
     level_at,
 )
 from rewound.runtime.owners.bodies import Bodies
+from rewound.runtime.owners.hands import Hands
 from rewound.runtime.owners.letters import OwnerMail
 from rewound.runtime.owners.maps import MapContext, Maps
 from rewound.runtime.owners.services import Services
@@ -41,7 +40,7 @@ class Work:
         claim: the right to write it.
         instance: the inputs.
         state: the state.
-        tasks: where bodies run.
+        hands: the tasks that run bodies.
         maps: where the owners of maps live; `None` if the plan has none.
         report: takes a key and a message, never waits.
     """
@@ -57,7 +56,7 @@ class Work:
         claim: Claim,
         instance: Reactor[Any],
         state: RunState,
-        tasks: TaskGroup,
+        hands: Hands,
         maps: Supervisor | None,
         report: Callable[[Hashable, OwnerMail], None],
     ) -> None:
@@ -68,7 +67,7 @@ class Work:
         self._state = state
         self.values = Values(site, state, instance)
         self.bodies = Bodies(
-            services, plan, site, values=self.values, state=state, tasks=tasks, report=report
+            services, plan, site, values=self.values, state=state, hands=hands, report=report
         )
         self.maps = Maps(services, maps, report)
 

@@ -15,6 +15,7 @@ from rewound.storage.redis.failures import DISCONNECTED, Remedy, remedy_for
 from rewound.storage.redis.index import Index, ServerClock
 from rewound.storage.redis.keys import Keys
 from rewound.storage.redis.leases import Leases
+from rewound.storage.redis.links import ask
 from rewound.storage.redis.listing import Listing
 from rewound.storage.redis.mailroom import Mailroom
 from rewound.storage.redis.notices import Listener
@@ -40,6 +41,7 @@ class Backend:
         self._settings = settings
         clock = ServerClock()
         self.wire = wire = make_wire(target, settings)
+        self.clock = clock
         index = Index(wire, keys, clock)
         self.leases = Leases(wire, keys, clock)
         self.runs = Runs(wire, keys, index, clock)
@@ -67,9 +69,7 @@ class Backend:
         while True:
             try:
                 async with asyncio.timeout(self._settings.timeout):
-                    await self.wire.start()
-                    link = await self.wire.subscriber()
-                await link.disconnect()
+                    await self._knock()
             except DISCONNECTED as error:
                 if _is_final(error):
                     raise StorageConfigError(f"Redis at {label} refuses this client: {error}") from error
@@ -81,6 +81,14 @@ class Backend:
             else:
                 return
             await asyncio.sleep(min(RETRY, patience))
+
+    async def _knock(self) -> None:
+        await self.wire.start()
+        link = await self.wire.subscriber()
+        try:
+            await ask(link, "PING")
+        finally:
+            await link.disconnect()
 
     async def close(self) -> None:
         """Flush and disconnect."""

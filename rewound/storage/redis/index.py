@@ -11,14 +11,13 @@ which the sweep drops on sight, and never a missing one. Three rules make that h
 3.  On one server both leave in one batch, in order. On a cluster the entries are awaited first.
 """
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import Any, Self, cast
 
 from rewound.storage.redis.keys import Keys
 from rewound.storage.redis.scripts import SCRIPTS
-from rewound.storage.redis.wire import Wire
+from rewound.storage.redis.wire import Wire, look_away
 
 __all__ = ["KEPT", "Changes", "Index", "ServerClock"]
 
@@ -82,9 +81,9 @@ class Changes:
         """Let a text live for so many seconds from now on."""
         return self._do(key, b"ttl", int(seconds), "")
 
-    def packed(self) -> bytes:
-        """Pack the call."""
-        return SCRIPTS["index"].spell(tuple(self._keys), *self._words)
+    def packed(self, told: bytes = b"") -> bytes:
+        """Pack the call; `told` is `1` to learn what each change did: nobody else waits to read it."""
+        return SCRIPTS["index"].spell(tuple(self._keys), told, *self._words)
 
     def _do(self, key: bytes, what: bytes, number: float | None, member: str) -> Self:
         position = self._keys.setdefault(key, b"%d" % (len(self._keys) + 1))
@@ -102,7 +101,7 @@ class Index:
 
     async def change(self, changes: Changes) -> list[int]:
         """Carry changes out; return what each did."""
-        now, results = await self._wire.send(self._tag, changes.packed())
+        now, results = await self._wire.send(self._tag, changes.packed(b"1"))
         self._clock.set(now)
         return list(results)
 
@@ -134,8 +133,14 @@ class Index:
         if not self._wire.ordered:
             await entries
             return await self._wire.send(tag, packed, weight)
-        _, reply = await asyncio.gather(entries, self._wire.send(tag, packed, weight))
-        return reply
+        reply = self._wire.send(tag, packed, weight)
+        try:
+            await entries
+        except BaseException:
+            reply.add_done_callback(look_away)
+            reply.cancel()  # what has not left yet must not leave without its entries
+            raise
+        return await reply
 
 
 def _is_late(reply: object) -> bool:

@@ -25,6 +25,9 @@ All keys of the index carry the tag `{prefix}`: they share another. No script ev
     rewound:node:<node>                     the channel of a node's notices
 """
 
+from collections.abc import Callable
+from functools import lru_cache, partial
+
 import msgspec
 
 from rewound.errors import StorageConfigError
@@ -101,10 +104,8 @@ class Keys:
         self.owners = self.index + b"owner:"
         self.channels = f"{prefix}:node:"
         self.heads = f"{prefix}:{{*}}:head"
-
-    def run(self, run_id: str) -> RunKeys:
-        """Return a run's keys."""
-        return RunKeys(self.prefix, run_id)
+        # A run is written once per step: its keys are not spelled anew each time.
+        self.run: Callable[[str], RunKeys] = lru_cache(maxsize=4096)(partial(RunKeys, prefix))
 
     def run_of(self, head: bytes) -> str:
         """Return the id of the run that a head's key belongs to."""

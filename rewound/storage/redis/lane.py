@@ -5,7 +5,6 @@ comes from: a hundred callers cost one write and one read of the socket, not a h
 """
 
 import asyncio
-import contextlib
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -24,6 +23,7 @@ MOST_RECORDS = 256
 MOST_BYTES = 1 << 20
 FIRST_DELAY, LAST_DELAY = 0.05, 0.5
 MOST_HOPS = 5
+SILENCE = "it did not answer in time"
 ASKING = pack((b"ASKING",))
 
 
@@ -72,6 +72,7 @@ class Lane:
         self._link: Link | None = None
         self._taught = False
         self._failures = 0
+        self._reason = SILENCE
         self._task = asyncio.create_task(self._run(), name=f"rewound: redis {name}")
         self._task.add_done_callback(self._end)
 
@@ -92,18 +93,20 @@ class Lane:
         """Send what is queued, if that takes at most `patience` seconds; then disconnect."""
         self._filled.set()
         self._emptied.clear()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(patience):
-                await self._emptied.wait()
+        emptied = asyncio.ensure_future(self._emptied.wait())
+        await asyncio.wait([emptied, self._task], timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        emptied.cancel()
         self._task.cancel()
         await asyncio.wait([self._task])
         if self._link is not None:
             await self._link.disconnect()
 
-    def _end(self, _: "asyncio.Task[None]") -> None:
+    def _end(self, task: "asyncio.Task[None]") -> None:
         """Leave nobody waiting for a task that has ended."""
+        error = None if task.cancelled() else task.exception()
+        why = "the storage was closed before it answered" if error is None else f"its lane broke: {error!r}"
         for request in (*self._again, *self._sent, *self.drain()):
-            request.fail(f"Redis at {self.name}: the storage was closed before it answered")
+            request.fail(f"Redis at {self.name}: {why}")
 
     async def _run(self) -> None:
         while True:
@@ -124,13 +127,14 @@ class Lane:
             await self._drop()
             trouble = error
         if trouble is None:
-            self._failures = 0
+            self._failures, self._reason = 0, SILENCE
         else:
             await self._recover(trouble)
 
     def _allowance(self) -> float:
         """Give the server its time, but no more than the oldest request has left."""
-        left = self._queue[0].give_up - asyncio.get_running_loop().time()
+        oldest = (self._sent or self._queue)[0]
+        left = oldest.give_up - asyncio.get_running_loop().time()
         return min(self._timeout, max(left, FIRST_DELAY))
 
     async def _connected(self) -> Link:
@@ -187,7 +191,7 @@ class Lane:
             # WAIT counts from this connection's last write; a repeat that changes nothing is none.
             mark = b"{%b}:wait" % self._sent[0].tag
             words.append(pack((b"SET", mark, b"1", b"PX", b"1000")))
-            words.append(pack((b"WAIT", b"%d" % self._replicas, b"%d" % (self._timeout * 500))))
+            words.append(pack((b"WAIT", b"%d" % self._replicas, b"%d" % (self._allowance() * 500))))
         return words
 
     def _settle(self, request: Request, reply: Any) -> Exception | None:
@@ -226,11 +230,12 @@ class Lane:
             delay = min(LAST_DELAY, FIRST_DELAY * 2 ** (self._failures - 1))
             await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311  # spreads load, guards nothing
         self._failures += 1
-        self._expire(trouble)
+        self._reason = str(trouble) or self._reason
+        self._expire()
         if self._reroute is not None and self._queue:
             await self._reroute(self)
 
-    def _expire(self, trouble: Exception) -> None:
+    def _expire(self) -> None:
         now = asyncio.get_running_loop().time()
         patient: deque[Request] = deque()
         for request in self._queue:
@@ -239,7 +244,7 @@ class Lane:
             else:
                 request.fail(
                     f"Redis at {self.name} gave no good answer for {request.patience:g} s "
-                    f"({_text(trouble)}); check that it runs and can be reached"
+                    f"({self._reason}); check that it runs and can be reached"
                 )
         self._queue = patient
 
@@ -248,7 +253,3 @@ async def _read_for(link: Link, request: Request) -> Any:
     if request.asking:
         await read(link)
     return await read(link)
-
-
-def _text(error: Exception) -> str:
-    return str(error) or "it did not answer in time"

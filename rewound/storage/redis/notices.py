@@ -14,8 +14,6 @@ __all__ = ["Listener"]
 
 RESET = Notice("reset", "")
 PING = pack((b"PING",))
-QUIET = 15.0
-"""Seconds of silence after which the connection is tried."""
 DELAYS = (0.0, 0.05, 0.1, 0.2, 0.5)
 
 
@@ -26,12 +24,16 @@ class Listener:
         dial: returns a fresh connection.
         channel: to listen to.
         deliver: called with each notice; with a `reset` whenever the connection is new.
+        quiet: seconds of silence after which the connection is tried.
     """
 
-    def __init__(self, dial: Dial, channel: str, deliver: Callable[[Notice], Any]) -> None:
+    def __init__(
+        self, dial: Dial, channel: str, deliver: Callable[[Notice], Any], quiet: float = 15.0
+    ) -> None:
         self._dial = dial
         self._channel = channel
         self._deliver = deliver
+        self._quiet = quiet
         self._listening = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name=f"rewound: {channel}")
 
@@ -60,10 +62,10 @@ class Listener:
             await asyncio.sleep(DELAYS[min(failures, len(DELAYS) - 1)])
             failures += 1
             try:
-                async with asyncio.timeout(QUIET):
+                async with asyncio.timeout(self._quiet):
                     link = await self._dial()
                 try:
-                    async with asyncio.timeout(QUIET):
+                    async with asyncio.timeout(self._quiet):
                         await ask(link, "SUBSCRIBE", self._channel)
                     failures = 0
                     self._listening.set()
@@ -78,7 +80,7 @@ class Listener:
         """Deliver messages. A connection that is silent must answer a ping, or it is given up."""
         pinged = False
         while True:
-            message: Any = await link.read_response(disable_decoding=True, timeout=QUIET)
+            message: Any = await link.read_response(disable_decoding=True, timeout=self._quiet)
             if message is None and pinged:
                 raise TimeoutError
             pinged = message is None

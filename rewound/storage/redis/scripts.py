@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 from importlib.resources import files
 
 __all__ = ["SCRIPTS", "Script", "load_commands", "pack"]
@@ -30,12 +31,21 @@ NAMES = (
 
 
 def pack(words: Sequence[bytes | str]) -> bytes:
-    """Pack one command. A plain loop: redis-py's own costs three times as much, on every append."""
-    parts = [b"*%d\r\n" % len(words)]
+    """Pack one command. By one format: redis-py's own costs ten times as much, on every append."""
+    return b"*%d\r\n%b" % (len(words), _pack_words(words))
+
+
+def _pack_words(words: Sequence[bytes | str]) -> bytes:
+    sized: list[int | bytes] = []
     for word in words:
         data = word.encode() if isinstance(word, str) else word
-        parts.append(b"$%d\r\n%b\r\n" % (len(data), data))
-    return b"".join(parts)
+        sized += (len(data), data)
+    return _format(len(words)) % tuple(sized)
+
+
+@lru_cache(maxsize=256)
+def _format(words: int) -> bytes:
+    return b"$%d\r\n%b\r\n" * words
 
 
 class Script:
@@ -50,22 +60,31 @@ class Script:
         self.name = name
         self.source = "\n".join(_code((LUA / f"{part}.lua").read_text()) for part in parts).encode()
         self.sha = hashlib.sha1(self.source, usedforsecurity=False).hexdigest().encode()
+        self._called = _pack_words((b"EVALSHA", self.sha))
+        self._spelled = _pack_words((b"EVAL", self.source))
 
     def call(self, keys: Sequence[bytes], *words: bytes | str) -> bytes:
         """Pack a call by the script's hash; a server that does not know it is taught by the lane."""
-        return pack((b"EVALSHA", self.sha, b"%d" % len(keys), *keys, *words))
+        return _pack_after(self._called, keys, words)
 
     def spell(self, keys: Sequence[bytes], *words: bytes | str) -> bytes:
         """Pack a call with the whole source.
 
         For what must not be refused as unknown while a script sent right after it is accepted.
         """
-        return pack((b"EVAL", self.source, b"%d" % len(keys), *keys, *words))
+        return _pack_after(self._spelled, keys, words)
+
+
+def _pack_after(script: bytes, keys: Sequence[bytes], words: Sequence[bytes | str]) -> bytes:
+    """Pack a call whose first two words are packed already: they are long and always the same."""
+    rest = (b"%d" % len(keys), *keys, *words)
+    return b"*%d\r\n%b%b" % (2 + len(rest), script, _pack_words(rest))
 
 
 def _code(text: str) -> str:
-    """Leave the comments out: some scripts travel often."""
-    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("--"))
+    """Leave comments and indentation out: some scripts travel often."""
+    lines = (line.strip() for line in text.splitlines())
+    return "\n".join(line for line in lines if not line.startswith("--"))
 
 
 SCRIPTS = {name: Script(name) for name in NAMES}

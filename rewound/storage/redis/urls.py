@@ -63,10 +63,9 @@ def _spread(url: str, scheme: str, flavour: str, options: dict[str, Any]) -> Tar
     """Read a URL with several hosts: `redis+sentinel://a:1,b:2/service/db`, `redis+cluster://a:1,b:2`."""
     parts = urlsplit(url)
     login, _, hosts = parts.netloc.rpartition("@")
-    path, _, query = url.partition(parts.netloc)[2].partition("?")
-    words = [word for word in path.split("/") if word]
+    words = [word for word in parts.path.split("/") if word]
     service = words.pop(0) if flavour == "sentinel" and words else ""
-    inner = f"{scheme}://{login}@host/{'/'.join(words)}?{query}"
+    inner = f"{scheme}://{login}@host/{'/'.join(words)}?{parts.query}"
     target = parse_target(inner, options)
     seeds = tuple(_address(host, flavour) for host in hosts.split(",") if host)
     if flavour not in ("sentinel", "cluster") or not seeds or (flavour == "sentinel" and not service):

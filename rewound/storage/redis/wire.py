@@ -15,7 +15,7 @@ from rewound.storage.redis.links import Link, ask
 from rewound.storage.redis.requests import Request, Use
 from rewound.storage.redis.urls import Address, Target
 
-__all__ = ["ClusterWire", "Settings", "Wire", "make_wire"]
+__all__ = ["ClusterWire", "Settings", "Wire", "look_away", "make_wire"]
 
 SLOTS = 16_384
 CLOSING = 1.0
@@ -59,7 +59,7 @@ class Wire:
 
     def forget(self, tag: bytes, packed: bytes) -> None:
         """Send a command whose reply, or loss, concerns nobody."""
-        self.send(tag, packed).add_done_callback(_look_away)
+        self.send(tag, packed).add_done_callback(look_away)
 
     def send_to(self, place: int, packed: bytes) -> "asyncio.Future[Any]":
         """Send a command to one of the `places`."""
@@ -184,7 +184,7 @@ def make_wire(target: Target, settings: Settings) -> Wire:
     return ClusterWire(target, settings) if target.kind == "cluster" else Wire(target, settings)
 
 
-def _look_away(future: "asyncio.Future[Any]") -> None:
+def look_away(future: "asyncio.Future[Any]") -> None:
     """Take note of an error, so that asyncio does not report it as overlooked."""
     if not future.cancelled():
         future.exception()

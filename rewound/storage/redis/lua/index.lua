@@ -1,6 +1,6 @@
--- index: KEYS sorted sets and texts of the index. ARGV of each operation: position of its key, its name,
--- a number ('' is the server's time), a member or text.
--- Returns {time, what each operation returned}. Stands without common.lua: it is sent as a whole.
+-- index: KEYS sorted sets and texts of the index. ARGV '1' to be told the results; then of each operation:
+-- position of its key, its name, a number ('' is the server's time), a member or text.
+-- Returns {time, what each operation returned}, or 1. Stands without common.lua: it is sent as a whole.
 --
 -- add: set the score. new: set it if the member is absent. rem: remove. drop: remove if the score is
 -- still this one. suspect: as drop, but the entry comes up once more after a while, its name marked with
@@ -8,7 +8,7 @@
 local t = redis.call('TIME')
 local now = t[1] .. '.' .. string.format('%06d', tonumber(t[2]))
 local results = {}
-for i = 1, #ARGV, 4 do
+for i = 2, #ARGV, 4 do
   local key, what, member = KEYS[tonumber(ARGV[i])], ARGV[i + 1], ARGV[i + 3]
   local number = ARGV[i + 2] ~= '' and ARGV[i + 2] or now
   local result = 0
@@ -28,4 +28,4 @@ for i = 1, #ARGV, 4 do
   end
   results[#results + 1] = result
 end
-return {now, results}
+return ARGV[1] == '1' and {now, results} or 1
