@@ -46,8 +46,10 @@ def filled_with_element(members: Members, name: str, kind: Any, bind: Mapping[st
         return filled(members, name, kind, bind)
     args, left = _filled(members, name, kind, bind)
     subject, child = f"{members.label}.{name}", label(kind)
+    if not kind.__struct_fields__:
+        raise DefinitionError(f"{subject}: {child} has no input that could take the element.")
     if not left:
-        some = next(iter(kind.__struct_fields__), "...")
+        some = kind.__struct_fields__[0]
         raise DefinitionError(
             f"{subject}: every input of {child} is filled, and none with the element: "
             f"say which takes it, such as bind={{{some!r}: element()}}."

@@ -108,7 +108,7 @@ async def _yielded(generator: SourcePlan, rows: AsyncIterator[Any], *, resumable
 
 def _misread(generator: SourcePlan, row: Any, *, resumable: bool) -> str:
     if resumable:
-        return f"{generator.label} takes a cursor, so it yields Page(items, cursor), not a {text(type(row))}."
+        return f"{generator.label} takes a cursor, so it yields Page(items, cursor), not {text(type(row))}."
     return f"{generator.label} yields a Page, so it must take the parameter cursor."
 
 
