@@ -3,14 +3,28 @@
 `test_typing.py` runs mypy and pyright on this file, so that an ignore that suppresses nothing is an error.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import timedelta
 from typing import Annotated, Any, Generic, TypeVar, assert_type
 
 from msgspec import Meta, Struct
 
 from rewound import Context, Reactor, Redact, Retry, Skipped, Step, StepError, step, use, value
-from rewound.runtime.declare import StepBase, StepDef, SyncStepDef
+from rewound.runtime.declare import (
+    ComposeDef,
+    MapDef,
+    SourceDef,
+    StepBase,
+    StepDef,
+    SyncStepDef,
+    compose,
+    element,
+    fan_out,
+    map_each,
+    source,
+)
+from rewound.runtime.outcomes import ElementOutcome
+from rewound.runtime.results import Page, Results
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -98,16 +112,6 @@ class Child(Checkout):
         """Release in another way."""
 
 
-class Plain(Reactor):
-    """A reactor that does not name its result."""
-
-    order: int
-
-
-class Nothing(Reactor[None]):
-    """A reactor without a result."""
-
-
 class Import(Reactor[T], Generic[T]):
     """A generic reactor."""
 
@@ -121,6 +125,79 @@ class Import(Reactor[T], Generic[T]):
 
 class ImportNames(Import[str]):
     """A named subclass of it."""
+
+
+class Billing(Reactor[Results[Receipt]]):
+    """A reactor with maps and a composed child."""
+
+    month: str
+    rate: int
+    names: list[list[str]]
+
+    @source
+    async def rows(self, ctx: Context[Services]) -> AsyncIterator[int]:
+        """Yield orders."""
+        yield len(ctx.state.url)
+
+    @source
+    async def pages(self, ctx: Context, cursor: int | None) -> AsyncIterator[Page[int]]:
+        """Yield pages of orders."""
+        yield Page([1], cursor)
+
+    class Charged(Reactor[Receipt]):
+        """An inline child."""
+
+        order: int
+        rate: int = 1
+
+        @step
+        async def charge(self) -> Receipt:
+            """Charge."""
+            return Receipt(str(self.order))
+
+    charges = fan_out(
+        Charged, over=rows, bind={"order": element(), "rate": "rate"}, batch_size=5, atomic=False
+    )
+    more = map_each(Charged, over=pages, after=charges)
+    again = fan_out(ImportNames, over="names", bind={"rows": element()}, batch_size=5, fail_fast=True)
+    child = compose(Checkout, bind={"order": "rate", "token": value("t")}, after=[more, "again"])
+
+    @charges.collect
+    async def totals(self, charges: Results[Receipt]) -> int:
+        """Count."""
+        receipts = [receipt async for receipt in charges]
+        assert_type(receipts, list[Receipt])
+        return len(receipts)
+
+    @more.collect(retry=2, timeout=timedelta(seconds=5))
+    def count(self, more: Results[Receipt]) -> str:
+        """Count in another way."""
+        return str(len(more))
+
+    @charges.undo_all
+    async def refund_all(self, charges: Results[Receipt], ctx: Context) -> None:
+        """Refund."""
+
+    @more.undo_all(retry=3, timeout=5)
+    def forget(self, result: Results[Receipt]) -> None:
+        """Forget."""
+
+    @step
+    async def mail(self, child: Receipt) -> str:
+        """Mail."""
+        return child.id
+
+    returns = charges
+
+
+class Plain(Reactor):
+    """A reactor that does not name its result."""
+
+    order: int
+
+
+class Nothing(Reactor[None]):
+    """A reactor without a result."""
 
 
 def result_of(reactor: Reactor[R]) -> R:
@@ -191,6 +268,39 @@ async def by_hand(checkout: Checkout, child: Child, services: Services) -> None:
     await checkout.charge()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     await checkout.charge("1", Context(state=services))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     checkout.refund("r")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+async def maps(billing: Billing, results: Results[Receipt]) -> None:
+    """A map is of its child's result; what it gives is read lazily, and typed."""
+    assert_type(Billing.charges, MapDef[Receipt])
+    assert_type(Billing.more, MapDef[Receipt])
+    assert_type(Billing.again, MapDef[str])
+    assert_type(Billing.child, ComposeDef[Receipt])
+    assert_type(billing.charges, MapDef[Receipt])
+    assert_type(result_of(billing), Results[Receipt])
+    assert_type(result_of_step(Billing.charges), Results[Receipt])
+    assert_type(result_of_step(Billing.child), Receipt)
+    assert_type(result_of_step(Billing.totals), int)
+    assert_type(await billing.totals(results), int)
+    assert_type(billing.count(more=results), str)
+    assert_type(await billing.refund_all(results, Context()), None)
+    rows: SourceDef[..., int] = Billing.rows
+    assert_type([row async for row in billing.rows(Context(state=Services("u")))], list[int])
+    assert_type([page async for page in billing.pages(Context(), cursor=None)], list[Page[int]])
+    assert_type(len(results), int)
+    assert_type(await results.get(-1), Receipt)
+    assert_type(await results.outcome(0), ElementOutcome[Receipt])
+    assert_type([each async for each in results.successes()], list[ElementOutcome[Receipt]])
+    assert_type([each async for each in results.failures()], list[ElementOutcome[Receipt]])
+    assert_type([each async for each in results.outcomes()], list[ElementOutcome[Receipt]])
+    assert_type(await results.all(), list[Receipt])
+    wider: Results[object] = results
+    _ = (rows, wider)
+    billing.charges()  # type: ignore[operator]  # pyright: ignore[reportCallIssue]
+    fan_out(int, over="orders")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    fan_out(Checkout, over=[1])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    map_each(Checkout, over="orders", batch_size=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    compose(Checkout, retry=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
 def contexts(typed: Context[Services], plain: Context) -> None:

@@ -39,7 +39,8 @@ def lint(plan: Plan) -> list[str]:
     """List steps that look effectful, have no undo, and may have to be taken back; also those of children.
 
     Effectful is a guess: a step that is `async`, takes `ctx` or retries talks to something outside; a
-    plain function that does neither probably computes. A step may have to be taken back when another
+    plain function that does neither probably computes, and so does a collector, which is `async` only to
+    read results. A step may have to be taken back when another
     one can still fail after it has completed: in its own reactor, in one that runs it as a child, or in
     another element of the same map. An undo with an empty body says that there is nothing to take back,
     and silences the remark.
@@ -71,7 +72,8 @@ def _remarks(plan: Plan, outside: list[str]) -> Iterator[str]:
 
 
 def _effectful(step: StepPlan) -> bool:
-    return step.call.is_async or step.retry.attempts > 1 or any(arg.source == "ctx" for arg in step.call.args)
+    waits = step.call.is_async and step.collects is None
+    return waits or step.retry.attempts > 1 or any(arg.source == "ctx" for arg in step.call.args)
 
 
 def _may_fail_later(plan: Plan, step: str) -> list[str]:

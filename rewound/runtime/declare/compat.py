@@ -121,27 +121,23 @@ def _child_changes(
         step = plan.steps.get(name)
         if step is None or (name not in completed and name not in begun):
             continue
+        child = step.child if step.map is None else step.map.child
         if step.kind != was.kind:
             yield f"step {name!r} has begun as a {_WORDS[was.kind]}, now it is a {_WORDS[step.kind]}"
-        elif step.map is not None or step.child is not None:
-            yield from _within(step, was, completed, begun)
+        elif child is not None:
+            yield from _within(step, child, was, completed, begun)
 
 
 _WORDS = {"step": "step", "compose": "composed child", "map": "map"}
 
 
 def _within(
-    step: StepPlan, was: _OldStep, completed: Collection[str], begun: Collection[str]
+    step: StepPlan, child: Plan, was: _OldStep, completed: Collection[str], begun: Collection[str]
 ) -> Iterator[str]:
-    child = step.child
-    if step.map is not None:
-        child = step.map.child
-        if step.map.over != was.over:
-            yield f"map {step.name!r} has begun over {was.over!r}, now it is over {step.map.over!r}"
-    if child is None:
-        return
+    if step.map is not None and step.map.over != was.over:
+        yield f"map {step.name!r} has begun over {was.over!r}, now it is over {step.map.over!r}"
     if step.map is not None or step.name in completed:
-        inner, open_ones = [each.name for each in msgspec.convert(was.child, _Old).steps], []
+        inner, open_ones = list(steps_in(was.child)), list[str]()
     else:
         inner, open_ones = _below(step.name, completed), _below(step.name, begun)
     yield from (f"{step.name}: {line}" for line in compatible(was.child, child, inner, open_ones))

@@ -77,7 +77,8 @@ def wire(members: Members) -> dict[str, Wired]:
     """
     calls = {name: _forward(members, name) for name in members.steps}
     binds = {name: _bind(members, name) for name in members.steps}
-    overs = {name: _over(members, name) for name in members.steps}
+    generators = {name: _generator(members, name) for name in members.sources}
+    overs = {name: _over(members, name, generators) for name in members.steps}
     needs = {
         name: _needs(members, name, (*_reads(calls[name]), *binds[name], *(each.reads if each else ())))
         for name, each in overs.items()
@@ -108,19 +109,23 @@ def _bind(members: Members, name: str) -> tuple[Arg, ...]:
     return ()
 
 
-def _over(members: Members, name: str) -> Iterates | None:
+def _generator(members: Members, name: str) -> Call:
+    fn, subject = members.sources[name].fn, f"{members.label}.{name}"
+    args = tuple(
+        Arg(each, "cursor") if each == "cursor" else read(members, each, subject)
+        for each in parameters(fn, subject)
+    )
+    return Call(fn, is_async=True, args=args)
+
+
+def _over(members: Members, name: str, generators: dict[str, Call]) -> Iterates | None:
     definition = members.steps[name]
     if not isinstance(definition, MapDef):
         return None
     kind, key = over(members, definition.how.over, f"{members.label}.{name}: over=")
-    if kind != "generator":
-        return Iterates(kind, key)
-    generator, subject = members.sources[key], f"{members.label}.{key}"
-    args = tuple(
-        Arg(each, "cursor") if each == "cursor" else read(members, each, subject)
-        for each in parameters(generator.fn, subject)
-    )
-    return Iterates(kind, key, generator, Call(generator.fn, is_async=True, args=args))
+    if kind == "generator":
+        return Iterates(kind, key, members.sources[key], generators[key])
+    return Iterates(kind, key)
 
 
 def _forward(members: Members, name: str) -> Call:

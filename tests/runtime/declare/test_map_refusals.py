@@ -301,8 +301,6 @@ def test_source_reads_nothing() -> None:
             async def rows(self, mnth: str) -> AsyncIterator[_Order]:
                 yield _Order(1)
 
-            charges = fan_out(_Charge, over=rows)
-
 
 def test_source_reads_something_else() -> None:
     """What a source reads must be able to fit."""
