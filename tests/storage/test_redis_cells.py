@@ -1,16 +1,21 @@
 """Cells in Redis: what keys they have, when those expire, what an element costs."""
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from binascii import crc_hqx
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from pathlib import Path
 from typing import Any, TypeAlias
 
+import anyio
 import pytest
+import redis
 
 from rewound.storage import Answer, Cells, Claim, Commit, Mail, Storage
 from rewound.storage.redis.keys import BUCKETS, RunKeys
 from rewound.storage.redis.scripts import SCRIPTS
-from tests.servers import Server
-from tests.storage.redis_stores import RedisStore, keys_without_expiry
+from tests.servers import Cluster, Server, started_cluster
+from tests.storage.redis_stores import RedisStore, keys_without_expiry, new_prefix
+from tests.storage.redis_tools import opened
 from tests.storage.stores import HOUR, head_of, owned
 
 pytestmark = pytest.mark.anyio
@@ -153,3 +158,42 @@ async def test_element_costs_at_most_250_bytes(redis_store: RedisStore) -> None:
     buckets = RunKeys(redis_store.prefix, "r1").buckets()
     used = sum(redis_store.client.memory_usage(bucket, samples=0) for bucket in buckets)
     assert used <= 250 * total
+
+
+@pytest.fixture
+def cluster(redis_binary: Path, tmp_path: Path) -> Generator[Cluster, None, None]:
+    """Run a cluster that the test may change."""
+    with started_cluster(redis_binary, tmp_path) as cluster:
+        yield cluster
+
+
+@pytest.mark.faults
+@pytest.mark.slow
+async def test_run_whose_slot_moves_ends_whole(cluster: Cluster) -> None:
+    """Its cells move key by key; a script never finds half of them, so that all expire or none."""
+    prefix, slot = new_prefix(), crc_hqx(b"r1", 0) % 16_384
+    moved = anyio.Event()
+
+    async def move() -> None:
+        for _ in cluster.moving(slot):
+            await anyio.lowlevel.checkpoint()
+        moved.set()
+
+    async with opened(cluster.url, prefix=prefix) as storage:
+        claim, turns = await spread(storage), 0
+        await storage.append(Commit(claim, "c1", 1, terminal=True))
+        async with anyio.create_task_group() as group:
+            group.start_soon(move)
+            while not moved.is_set() or turns < 3:
+                await storage.put(Cells(claim, "map/0", f"w{turns + 1}", turns + 1, {turns: b"x"}))
+                assert await storage.release(claim, retention=HOUR)
+                again = await storage.claim(await head_of(storage), "a", f"n{turns}")
+                assert again is not None
+                claim, turns = again, turns + 1
+        await by_append(storage, claim)
+    run = RunKeys(prefix, "r1")
+    with redis.RedisCluster(host="127.0.0.1", port=cluster.servers[0].port) as client:
+        reader: Any = client
+        left = [reader.ttl(key) for key in (run.head, run.journal, *run.buckets())]
+    assert max(left) - min(left) <= 1
+    assert min(left) > 0
