@@ -1,7 +1,7 @@
 """Journals, cells, claims, leases, mail, alarms and notices on memory, SQLite or Redis.
 
-`protocol` says what a backend promises. Memory and SQLite keep their rules in `rules` and `sweeping`,
-over `entries.Tables`; Redis has them in Lua. `Encoded` and `Faults` wrap any of the three.
+`protocol` says what a backend promises. Memory and SQLite keep their rules in `rules`, `spaces` and
+`sweeping`, over `entries.Tables`; Redis has them in Lua. `Encoded` and `Faults` wrap any of the three.
 """
 
 from rewound.storage.encoded import Encoded, PayloadCodec
