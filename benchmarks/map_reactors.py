@@ -160,10 +160,14 @@ class Resumable(Reactor[int]):
         return len([each async for each in elements])
 
 
-class Leaf(Reactor[int]):
-    """The innermost element."""
+class Nested(Reactor[int]):
+    """An element of one of several maps in maps."""
 
     row: int
+
+
+class Leaf(Nested):
+    """The innermost element."""
 
     @step
     async def work(self) -> int:
@@ -171,13 +175,11 @@ class Leaf(Reactor[int]):
         return self.row
 
 
-def nested(depth: int) -> type[Reactor[int]]:
+def nested(depth: int) -> type[Nested]:
     """Make a reactor with maps in maps, `depth` deep, two elements in each; it counts the innermost."""
-    inner: type[Reactor[int]] = Leaf if depth == 1 else nested(depth - 1)
+    inner = Leaf if depth == 1 else nested(depth - 1)
 
-    class Level(Reactor[int], name=f"Nested{depth}"):
-        row: int
-
+    class Level(Nested, name=f"Nested{depth}"):
         @step
         async def pair(self) -> list[int]:
             return [1, 1]
