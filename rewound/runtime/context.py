@@ -19,7 +19,7 @@ else:
 
 __all__ = ["Context", "Kind", "StepLog", "idempotency_key"]
 
-Kind = Literal["forward", "undo", "compensate"]
+Kind = Literal["forward", "undo", "compensate", "undo_all"]
 
 _LONGEST_KEY = 200  # payment services cut or refuse longer ones (255 is common)
 
@@ -73,7 +73,7 @@ def idempotency_key(run_id: str, path: str, generation: int, kind: Kind, element
         run_id: the run.
         path: the step, or the path to it in a child, such as `billing/charge`.
         generation: how often the run was started over by `retry`, counted from 0.
-        kind: the step itself, its undo, or its compensate.
+        kind: the step itself, its undo, its compensate, or a map's `undo_all`.
         element: the index in a map, if the step belongs to an element.
 
     Returns:

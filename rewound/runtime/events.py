@@ -17,7 +17,8 @@ class RunEvent(Struct, frozen=True):
         at: when it was recorded, unix seconds on the storage's clock.
         name: such as `step.started`, `step.failed`, `rollback.opened`, `run.ended`, `child.ended`.
         step: the step it is about, if any.
-        detail: more, as plain values: `attempt`, `error`, `message`, `kind`, `status`, `reason`.
+        detail: more, as plain values: `attempt`, `error`, `message`, `kind`, `status`, `reason`; of
+            elements `started`, `completed`, `failed_rollbacks`.
     """
 
     at: float
@@ -34,7 +35,8 @@ def event_of(record: r.Record) -> RunEvent:
         return RunEvent(
             inner.at, name, child if inner.step is None else f"{child}/{inner.step}", inner.detail
         )
-    name, step, detail = _told(record) or _told_of_handler(record) or _told_of_run(record)
+    told = _told(record) or _told_of_handler(record) or _told_of_map(record) or _told_of_run(record)
+    name, step, detail = told
     return RunEvent(record.at, name, step, detail)
 
 
@@ -70,6 +72,13 @@ def _told_of_handler(record: r.Record) -> _Told | None:
             return "rollback.opened", None, {}
         case _:
             return None
+
+
+def _told_of_map(record: r.Record) -> _Told | None:
+    if not isinstance(record, r.Counted):
+        return None
+    detail = {"started": record.started, "completed": record.completed, "failed_rollbacks": record.left}
+    return "map.settled", record.step, detail
 
 
 def _told_of_run(record: r.Record) -> _Told:

@@ -39,7 +39,7 @@ class StepError(Struct, frozen=True, array_like=True, omit_defaults=True):
 
 
 class RollbackFailure(Struct, frozen=True, array_like=True):
-    """One undo or compensate that could not be carried out; somebody has to look (rule S5).
+    """One undo, compensate or `undo_all` that could not be carried out; somebody has to look (rule S5).
 
     Args:
         step: whose handler failed.
@@ -51,7 +51,7 @@ class RollbackFailure(Struct, frozen=True, array_like=True):
     """
 
     step: str
-    kind: Literal["undo", "compensate"]
+    kind: Literal["undo", "compensate", "undo_all"]
     error: str
     message: str
     map_step: str | None = None

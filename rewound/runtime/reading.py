@@ -1,10 +1,11 @@
 """Reading a run, wherever it lives: from its owner in this process, or from storage."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from rewound.errors import InputError, RewoundError, RunNotFound, StorageError
 from rewound.runtime.declare import (
@@ -16,19 +17,35 @@ from rewound.runtime.declare import (
     load_inputs,
     redacted_inputs,
 )
-from rewound.runtime.engine import RunState, fold, outcome_of
+from rewound.runtime.engine import Path, RunState, fold, outcome_of
+from rewound.runtime.engine.mapping import MapHead
 from rewound.runtime.engine.records import Parked, Record, Spawned, decode_records
 from rewound.runtime.engine.state import StepState
 from rewound.runtime.node.watches import Watches
 from rewound.runtime.outcomes import Outcome
+from rewound.runtime.owners.asides import spaces_with_failures
+from rewound.runtime.owners.readers import failures_of, head_of
 from rewound.runtime.owners.run_owner import RunOwner
 from rewound.runtime.owners.services import Services
-from rewound.runtime.owners.values import Site, Values
+from rewound.runtime.owners.values import Site, Values, space_of
+from rewound.runtime.progress import MapProgress, RollbackProgress
 from rewound.storage.protocol import Journal
 
 T = TypeVar("T")
 
-__all__ = ["Reader"]
+__all__ = ["Ending", "Reader"]
+
+
+class Ending(Struct, frozen=True):
+    """How a run ended.
+
+    Args:
+        outcome: its outcome, so far as its own records tell it.
+        spaces: where the rollback failures of its maps' elements are.
+    """
+
+    outcome: Outcome[Any]
+    spaces: list[str]
 
 
 class Reader:
@@ -110,9 +127,34 @@ class Reader:
         """Have changes of the run reported to this node for the length of the block."""
         return self._watches.watching(self.run_id)
 
-    def outcome(self, state: RunState) -> Outcome[Any]:
-        """Return how an ended run ended."""
-        return outcome_of(self.plan, state, value=lambda: self._result(state), inputs=self._inputs(state))
+    def ending(self, state: RunState) -> Ending:
+        """Return how an ended run ended, and where the rest of its rollback failures are."""
+        outcome = outcome_of(self.plan, state, value=lambda: self._result(state), inputs=self._inputs(state))
+        return Ending(outcome, spaces_with_failures(state, state.generation))
+
+    async def outcome(self, ending: Ending) -> Outcome[Any]:
+        """Return the outcome with every rollback failure; those of elements are read from storage (R5)."""
+        storage, own = self.services.storage, ending.outcome.rollback_failures
+        others = [
+            failure for space in ending.spaces async for failure in failures_of(storage, self.run_id, space)
+        ]
+        if not others:
+            return ending.outcome
+        return msgspec.structs.replace(ending.outcome, rollback_failures=[*own, *others])
+
+    async def maps(self) -> dict[str, MapProgress]:
+        """Read how far each map has come, by its path; those that have not begun are left out.
+
+        Raises:
+            RunNotFound: the run is not in storage.
+        """
+        (generation,) = await self.until(lambda state: (state.generation,))
+        progress: dict[str, MapProgress] = {}
+        for path in _maps_in(self.plan):
+            head = await head_of(self.services.storage, self.run_id, space_of(generation, path))
+            if head is not None:
+                progress["/".join(path)] = _progress(head)
+        return progress
 
     def _result(self, state: RunState) -> Any:
         return None if self.plan.returns is None else self.value_of(state, self.plan.returns)
@@ -129,6 +171,20 @@ class Reader:
             return redacted_inputs(self.plan, load_inputs(self.plan, state.inputs))
         except InputError:  # another version's; what is secret in them is not known
             return {}
+
+
+def _maps_in(plan: Plan, path: Path = ()) -> Iterator[Path]:
+    """Walk over the maps of a reactor and of what it composes."""
+    for name, step in plan.steps.items():
+        if step.map is not None:
+            yield (*path, name)
+        elif step.child is not None:
+            yield from _maps_in(step.child, (*path, name))
+
+
+def _progress(head: MapHead) -> MapProgress:
+    back = RollbackProgress(head.started, head.rolled, head.left) if head.rollback else None
+    return MapProgress(head.total, head.started, head.settled, head.failed, back)
 
 
 def _ended(owner: RunOwner | None) -> RunOwner | None:

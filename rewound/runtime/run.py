@@ -12,7 +12,8 @@ from rewound.runtime.engine.records import decode_records
 from rewound.runtime.engine.state import COMPLETE
 from rewound.runtime.events import RunEvent, event_of
 from rewound.runtime.outcomes import Cancelled, Completed, Failed, Halted, Outcome
-from rewound.runtime.reading import Reader
+from rewound.runtime.progress import MapProgress
+from rewound.runtime.reading import Ending, Reader
 
 if TYPE_CHECKING:
     from rewound.runtime.runtime import Runtime
@@ -87,13 +88,14 @@ class Run(Generic[T_co]):
             TimeoutError: it has not ended; the run is left alone.
         """
 
-        def ended(state: RunState) -> Outcome[Any] | RunStuck | None:
+        def ended(state: RunState) -> Ending | RunStuck | None:
             if state.stuck is not None:
                 return RunStuck(self.id, state.stuck)
-            return self._reader.outcome(state) if state.terminal else None
+            return self._reader.ending(state) if state.terminal else None
 
         async def wait() -> Outcome[Any] | RunStuck:
-            return await self._reader.until(ended)
+            found: Ending | RunStuck = await self._reader.until(ended)
+            return found if isinstance(found, RunStuck) else await self._reader.outcome(found)
 
         outcome = await self._within(timeout, wait)
         if isinstance(outcome, RunStuck):
@@ -139,6 +141,21 @@ class Run(Generic[T_co]):
         if journal is None:
             raise RunNotFound(f"run {self.id} does not exist, or was purged after its retention")
         return journal.head.status
+
+    async def maps(self) -> dict[str, MapProgress]:
+        """Return how far the run's maps have come, by name; one of a composed child as `audit/checks`.
+
+        Maps that have not begun are left out, and so are those inside elements.
+
+        Raises:
+            RunNotFound: the run does not exist, or was purged.
+
+        Example:
+            >>> back = (await run.maps())["charges"].rollback
+            >>> f"{back.settled} of {back.total} taken back, {back.failed} failed"
+            '1990 of 2000 taken back, 1 failed'
+        """
+        return await self._reader.maps()
 
     async def events(self) -> AsyncIterator[RunEvent]:
         """Iterate over everything that is recorded about the run, from its first event to its end.

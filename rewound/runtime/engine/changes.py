@@ -105,6 +105,8 @@ def _failed(_plan: Plan, state: RunState, record: r.Failed) -> None:
         if state.stop in (None, "halt"):
             state.stop = "failure"
     else:
+        # elements do not record what begins: the error knows which attempt it was
+        step.attempt = max(step.attempt, record.error.attempts)
         step.retry_at = record.retry_at
         state.retrying.add(record.step)
 
@@ -149,7 +151,13 @@ def _rollback_opened(plan: Plan, state: RunState, _record: r.RollbackOpened) -> 
         if plan.steps[name].map is not None and step.began and not again
     }
     order = _rollback_order(plan, state, owing)
-    state.queue = [entry for entry in order if entry not in state.rolled or entry[1] in owing]
+    state.queue = [entry for entry in order if entry not in state.rolled or _is_again(entry, owing)]
+
+
+def _is_again(entry: Entry, owing: set[str]) -> bool:
+    """Whether an entry that has settled comes up once more, because something in it has failed."""
+    kind, name = entry
+    return kind != "undo_all" and name in owing
 
 
 def _rollback_order(plan: Plan, state: RunState, owing: set[str]) -> list[Entry]:
@@ -159,18 +167,25 @@ def _rollback_order(plan: Plan, state: RunState, owing: set[str]) -> list[Entry]
     itself back; it is an entry only if it still owes something (`owing`).
     """
     halted = [name for name, step in state.steps.items() if step.phase is Phase.HALTED and name in owing]
-    compensates: list[Entry] = [("compensate", name) for name in halted]
-    compensates += [
-        ("compensate", name)
-        for name in state.failures
-        if (state.steps[name].began and plan.steps[name].compensate is not None) or name in owing
-    ]
-    undos: list[Entry] = [
-        ("undo", name)
-        for name in reversed(state.completions)
-        if (state.steps[name].phase is Phase.SUCCEEDED and plan.steps[name].undo is not None) or name in owing
-    ]
-    return compensates + undos
+    order: list[Entry] = [("compensate", name) for name in halted]
+    for name in state.failures:
+        step, has_one = state.steps[name], plan.steps[name].compensate is not None
+        if (step.began and has_one) or name in owing:
+            order.append(("compensate", name))
+        order += _bulk(plan, state, name)
+    for name in reversed(state.completions):
+        step, has_one = state.steps[name], plan.steps[name].undo is not None
+        if (step.phase is Phase.SUCCEEDED and has_one) or name in owing:
+            order.append(("undo", name))
+        order += _bulk(plan, state, name)
+    return order
+
+
+def _bulk(plan: Plan, state: RunState, name: str) -> list[Entry]:
+    """Rule R12: one call takes back what a map has completed, once the rest of it has been taken back."""
+    mapped = plan.steps[name].map
+    _, completed = state.counts.get(name, (0, 0))
+    return [("undo_all", name)] if mapped is not None and mapped.undo_all is not None and completed else []
 
 
 def _owes_rollback(child: RunState, *, again: bool) -> bool:
@@ -198,6 +213,12 @@ def _handler_settled(_plan: Plan, state: RunState, record: r.HandlerSettled) -> 
     if record.left or record.step in state.maps_left:
         state.maps_left[record.step] = record.left
     state.handler_attempt, state.handler_retry_at, state.recoveries = 0, None, 0
+
+
+def _counted(_plan: Plan, state: RunState, record: r.Counted) -> None:
+    state.counts[record.step] = (record.started, record.completed)
+    if record.left:
+        state.maps_left[record.step] = record.left
 
 
 def _ended(_plan: Plan, state: RunState, record: r.Ended) -> None:
@@ -252,5 +273,6 @@ _APPLY: dict[type[r.Record], Callable[[Plan, RunState, Any], None]] = {
     r.Parked: _parked,
     r.Resumed: _resumed,
     r.Retried: _retried,
+    r.Counted: _counted,
     r.Within: _within,
 }

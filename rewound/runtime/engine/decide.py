@@ -127,6 +127,13 @@ def _settled(plan: Plan, state: RunState, message: m.Settled) -> list[r.Record]:
         or state.generation != message.generation
     ):
         return []
+    records, count = _settles(plan, state, message), message.count
+    if records and count is not None:
+        records.append(r.Counted(message.at, message.step, count.started, count.completed, count.left))
+    return records
+
+
+def _settles(plan: Plan, state: RunState, message: m.Settled) -> list[r.Record]:
     match message.result:
         case m.Success(value, skipped):
             return [r.Succeeded(message.at, message.step, value, skipped)]
@@ -174,8 +181,15 @@ def _handler_done(plan: Plan, state: RunState, message: m.HandlerDone) -> list[r
 
 
 def handler_of(plan: Plan, kind: r.HandlerKind, step: str) -> HandlerPlan:
-    """Return a step's undo or compensate, which its place in the rollback says exists."""
-    handler = plan.steps[step].undo if kind == "undo" else plan.steps[step].compensate
+    """Return a step's undo or compensate, or a map's `undo_all`; its place in the rollback says it exists."""
+    of, handler = plan.steps[step], None
+    match kind:
+        case "undo":
+            handler = of.undo
+        case "compensate":
+            handler = of.compensate
+        case _:
+            handler = of.map.undo_all if of.map is not None else None
     if handler is None:  # pragma: no cover - the queue is made of existing handlers
         raise LookupError(f"{plan.name}.{step} has no {kind}")
     return handler
@@ -219,7 +233,7 @@ def at_work(plan: Plan, state: RunState, at: float) -> tuple[list[str], list[str
     ended = doomed(plan, state)
     again = sorted(name for name in state.in_flight - ended if is_body(plan, name))
     waited = state.handler_retry_at is not None and state.handler_retry_at > at
-    if state.queue and not waited and is_body(plan, state.queue[0][1]):
+    if state.queue and not waited and (is_body(plan, state.queue[0][1]) or state.queue[0][0] == "undo_all"):
         again.append(f"the {' of '.join(state.queue[0])}")
     return again, sorted(ended)
 

@@ -62,7 +62,7 @@ class RollBackMap(Struct, frozen=True):
 
 
 class RunHandler(Struct, frozen=True):
-    """Run an undo or a compensate. `rollback`: which rollback of its level this is, from 1."""
+    """Run an undo, a compensate or an `undo_all`. `rollback`: which rollback of its level this is, from 1."""
 
     path: Path
     step: str
@@ -137,6 +137,6 @@ def _backward(level: Level, at: float, handlers: Collection[Place]) -> list[Effe
     kind, step = state.queue[0]
     if (path, step) in handlers or step in state.children:
         return []
-    if plan.steps[step].map is not None:
+    if plan.steps[step].map is not None and kind != "undo_all":
         return [RollBackMap(path, step, kind, state.rollbacks)]
     return [RunHandler(path, step, kind, state.handler_attempt + 1, state.rollbacks)]

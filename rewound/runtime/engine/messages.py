@@ -17,6 +17,7 @@ __all__ = [
     "Halting",
     "HandlerDone",
     "Interrupted",
+    "MapCount",
     "Message",
     "Opened",
     "Refused",
@@ -68,8 +69,20 @@ class Interrupted(Struct, frozen=True):
 Result = Success | Failure | Halting | Interrupted
 
 
+class MapCount(Struct, frozen=True):
+    """What a map's elements add up to; `left`: those with rollback failures of their own."""
+
+    started: int
+    completed: int
+    left: int
+
+
 class Settled(Struct, frozen=True):
-    """An attempt of a step's body ended. `path` leads to the composed child whose step it is."""
+    """An attempt of a step's body ended.
+
+    `path` leads to the composed child whose step it is; `count` is given by a map whose result leaves
+    anything to be said.
+    """
 
     at: float
     step: str
@@ -77,6 +90,7 @@ class Settled(Struct, frozen=True):
     generation: int
     result: Result
     path: tuple[str, ...] = ()
+    count: MapCount | None = None
 
 
 class HandlerDone(Struct, frozen=True):

@@ -17,6 +17,7 @@ from rewound.runtime.outcomes import StepError
 __all__ = [
     "FORMAT",
     "Asked",
+    "Counted",
     "Cut",
     "Ended",
     "Expired",
@@ -43,7 +44,7 @@ __all__ = [
 FORMAT = 1
 """The version of this record format; a run's head names the one it was written in."""
 
-HandlerKind = Literal["undo", "compensate"]
+HandlerKind = Literal["undo", "compensate", "undo_all"]
 
 
 class UnknownRecord(RewoundError):  # noqa: N818 - named by what was met
@@ -173,6 +174,18 @@ class Retried(Record, tag=16, frozen=True, array_like=True):
     """A rolled-back run starts again: a new generation, every step anew (rule V2)."""
 
 
+class Counted(Record, tag=18, frozen=True, array_like=True):
+    """What the elements of a map that has settled add up to, where its result does not say that.
+
+    `left`: elements that failed and whose own rollback failed too; they are told of beside the journal (R8).
+    """
+
+    step: str
+    started: int
+    completed: int
+    left: int
+
+
 _OwnRecord = (
     Spawned
     | Started
@@ -190,6 +203,7 @@ _OwnRecord = (
     | Parked
     | Resumed
     | Retried
+    | Counted
 )
 
 

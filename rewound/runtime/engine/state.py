@@ -72,6 +72,7 @@ class RunState(Struct):
         recoveries: takeovers in a row with a body in flight and nothing settled in between.
         stuck: why the run is parked; `parked_in` is the status it had.
         maps_left: maps with elements that have rollback failures, and how many.
+        counts: of maps that say so, how many elements have begun, and how many have completed.
         children: the states of composed children, by step; each is like a run of its own.
     """
 
@@ -104,6 +105,7 @@ class RunState(Struct):
     stuck: str | None = None
     parked_in: Status = "running"
     maps_left: dict[str, int] = {}
+    counts: dict[str, tuple[int, int]] = {}
     children: dict[str, "RunState"] = {}
 
     @property

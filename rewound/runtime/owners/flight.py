@@ -1,15 +1,14 @@
 """One element of a map that is in flight: on its way forward, or being taken back."""
 
-from collections.abc import Iterable
-
-import msgspec
-from msgspec import Struct
+from collections.abc import Iterable, Sequence
 
 from rewound.runtime.declare import Plan
-from rewound.runtime.engine import RunState, advance, fold, start
+from rewound.runtime.engine import Place, RunState, advance, fold, start
 from rewound.runtime.engine.changes import apply
+from rewound.runtime.engine.decide import at_work, is_body, startable
+from rewound.runtime.engine.levels import live_levels
 from rewound.runtime.engine.mapping import Outcome, encode_cell
-from rewound.runtime.engine.messages import Message, Stop
+from rewound.runtime.engine.messages import Adopted, Message, Stop
 from rewound.runtime.engine.records import (
     Ended,
     Failed,
@@ -20,56 +19,89 @@ from rewound.runtime.engine.records import (
     Within,
     encode_record,
 )
-from rewound.runtime.outcomes import RollbackFailure, StepError
-from rewound.runtime.owners.maps import MapContext
-from rewound.runtime.owners.values import space_of
+from rewound.runtime.outcomes import StepError
 from rewound.runtime.owners.work import Work
 
-__all__ = ["Aside", "Flight", "aside_of_lost"]
-
-
-class Aside(Struct, array_like=True):
-    """An element's rollback failures, kept beside the map (R5, R8).
-
-    `nested` names the spaces of maps inside the element that have more.
-    """
-
-    failures: list[RollbackFailure]
-    nested: list[str] = []
+__all__ = ["Flight"]
 
 
 class Flight:
     """An element: its state, what is recorded of it, what is being done for it.
 
-    What begins is not recorded one by one: the map's watermark says that the element has begun, and a
-    body that was in flight at a crash runs again.
-
     Args:
         index: the element.
         plan: what it runs.
+        unrecorded: the steps whose beginning is not recorded.
         records: what is stored of it.
         encoded: the same, encoded.
         at: the storage's clock.
+
+    Attributes:
+        work: what is being done for it, once it has its inputs.
+        had_work: in a rollback: there was something to take back.
+        troubled: it had rollback failures when it came up.
+        moves: how many of its steps have settled here.
+        changed: whether there is anything to store.
     """
 
-    __slots__ = ("_encoded", "_new", "back", "had_work", "index", "plan", "state", "work")
+    __slots__ = (
+        "_encoded",
+        "_unrecorded",
+        "changed",
+        "had_work",
+        "index",
+        "moves",
+        "plan",
+        "state",
+        "troubled",
+        "work",
+    )
 
     def __init__(
-        self, index: int, plan: Plan, records: list[Record], encoded: list[bytes], *, at: float
+        self,
+        index: int,
+        plan: Plan,
+        unrecorded: frozenset[Place],
+        records: Sequence[Record] = (),
+        encoded: Sequence[bytes] = (),
+        *,
+        at: float,
     ) -> None:
         self.index = index
         self.plan = plan
-        self.state: RunState = fold(plan, [Spawned(at, b"", plan.name, plan.version, None), *records])
-        self.back = False
-        self.had_work = False
         self.work: Work | None = None
-        self._encoded = encoded
-        self._new = False
+        self.had_work = False
+        self.moves = 0
+        self.changed = False
+        self._unrecorded = unrecorded
+        self._encoded = list(encoded)
+        self.state: RunState = fold(plan, self._from_birth(records, at))
+        self.troubled = self.has_failures
+
+    def _from_birth(self, records: Sequence[Record], at: float) -> list[Record]:
+        """Put an element's beginning before its records. It is stored only if time runs from it (S12)."""
+        if records and isinstance(records[0], Spawned):
+            return [*records]
+        spawned = Spawned(at, b"", self.plan.name, self.plan.version, None)
+        if self.plan.timeout is not None and not records:
+            self._encoded.append(encode_record(spawned))
+            self.changed = True
+        return [spawned, *records]
 
     @property
     def busy(self) -> bool:
         """Whether any user code of it is running."""
         return self.work is not None and self.work.busy
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether any undo or compensate of it has failed."""
+        return bool(self.state.rollback_failures or self.state.left)
+
+    @property
+    def completed(self) -> bool:
+        """Whether it has completed, and nothing of it was taken back since."""
+        return not self.state.open_steps and self.state.cause is None
 
     # -- what is decided and recorded
 
@@ -83,16 +115,35 @@ class Flight:
         self._keep(began)
         return began
 
-    def take_back(self, at: float) -> None:
-        """Begin to take the element back; one that has nothing to be taken back stays at its end.
+    def adopt(self, at: float) -> bool:
+        """Go on with what was in flight when the owner before this one ended; tell if bodies were at work."""
+        levels = list(live_levels(self.plan, self.state))
+        working = any(
+            at_work(level.plan, level.state, at)[0]
+            or any(is_body(level.plan, name) for name in startable(level.state))
+            for level in levels
+        )
+        self.advance(Adopted(at, crashed=False, max_recoveries=0))
+        return working
 
-        A failed one has rolled itself back, and what a halted one leaves is meant to stay (R4).
+    def take_back(self, at: float, *, again: bool) -> bool:
+        """Begin to take the element back; tell if there is anything to be taken back.
+
+        A failed one has rolled itself back, and what a halted one leaves is meant to stay (R4). What
+        failed in that is repeated by an undo that repeats the map's rollback (`again`), never by the first.
         """
-        self.back = True
-        failures = bool(self.state.rollback_failures or self.state.left)
-        if self.state.status != "halted" and (self.state.cause is None or failures):
+        state = self.state
+        owes = state.cause is None or (again and self.troubled)
+        if state.status != "halted" and owes:
             self.advance(Stop(at, "undo"))
-            self.had_work = not self.state.terminal
+            self.had_work = not state.terminal
+        return self.had_work
+
+    def outcome(self) -> Outcome:
+        """Name the outcome of the element, now that it has been taken back as far as there was anything."""
+        if self.has_failures:
+            return Outcome.FAILED
+        return Outcome.UNDONE if self.had_work else Outcome.NOT_NEEDED
 
     def skip(self, at: float) -> None:
         """End an element that has nothing to run on: the row that it stands for is a gap."""
@@ -103,26 +154,10 @@ class Flight:
         root = self.plan.roots[0]
         self._force([Failed(at, root, error, started=False), RollbackOpened(at), Ended(at, "failed")])
 
-    @property
-    def changed(self) -> bool:
-        """Whether there is anything to store."""
-        return self._new
-
     def cell(self, rollback: int = 0, outcome: Outcome = Outcome.NONE) -> bytes:
         """Encode the element as it is now."""
-        self._new = False
+        self.changed = False
         return encode_cell(self._encoded, rollback, outcome)
-
-    def aside(self, context: MapContext) -> bytes:
-        """Encode the element's rollback failures, with their place."""
-        path = "/".join(context.path)
-        failures = [
-            msgspec.structs.replace(each, map_step=each.map_step or path, element_index=self.index)
-            for each in self.state.rollback_failures
-        ]
-        prefix = (*context.path, str(self.index))
-        nested = [space_of(context.generation, (*prefix, *inner)) for inner in _with_failures(self.state)]
-        return msgspec.msgpack.encode(Aside(failures, nested))
 
     def _force(self, records: list[Record]) -> None:
         for record in records:
@@ -131,23 +166,11 @@ class Flight:
 
     def _keep(self, records: Iterable[Record]) -> None:
         for record in records:
-            own = record.record if isinstance(record, Within) else record
-            if not isinstance(own, Started):
-                self._encoded.append(encode_record(record))
-                self._new = True
-
-
-def aside_of_lost(context: MapContext, index: int) -> bytes:
-    """Encode the one failure of an element whose record is gone (R4, R5)."""
-    path = "/".join(context.path)
-    message = "its record is gone, so nobody knows what it did; look yourself"
-    lost = RollbackFailure(context.step, "undo", "Unavailable", message, path, index)
-    return msgspec.msgpack.encode(Aside([lost]))
-
-
-def _with_failures(state: RunState, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """Find the maps of an element that have elements with rollback failures."""
-    found = [(*path, name) for name, left in state.maps_left.items() if left]
-    for name, child in state.children.items():
-        found += _with_failures(child, (*path, name))
-    return found
+            path, own = (record.path, record.record) if isinstance(record, Within) else ((), record)
+            if isinstance(own, Started):
+                if (path, own.step) in self._unrecorded:
+                    continue
+            else:
+                self.moves += 1
+            self._encoded.append(encode_record(record))
+            self.changed = True

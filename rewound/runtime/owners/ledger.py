@@ -81,7 +81,7 @@ class Ledger:
                 status=state.status if moved else None,
                 terminal=state.terminal if moved else None,
                 retention=self._settings.retention,
-                retain=bool(state.rollback_failures),
+                retain=bool(state.rollback_failures or state.left),
                 due=self._due(due, release=release),
                 answers=answers,
                 release=release,

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from rewound.runtime.engine.follow import StopMap
 from rewound.runtime.engine.levels import Place
-from rewound.runtime.engine.messages import Message, Tick
+from rewound.runtime.engine.messages import Message, Result, Tick
 
 __all__ = [
     "Close",
@@ -68,9 +68,9 @@ class ElementMail(Struct, frozen=True):
 
 
 class Stored(Struct, frozen=True):
-    """More rows of a map's source are stored, or its source has failed."""
+    """More rows of a map's source are stored; or it is over: at its end, or with `broken`."""
 
-    error: Exception | None = None
+    broken: Result | None = None
 
 
 OwnerMail = Message | ReadMail | Wake | Close | HandlerCut | MapClosed | MapBroken | MapStuck

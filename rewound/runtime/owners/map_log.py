@@ -1,17 +1,25 @@
-"""What a map's rollback says in the log (R11)."""
+"""What a map says in the log: elements that failed, and its rollback (R11)."""
 
 import logging
 from typing import Any
 
 from rewound.runtime.engine.mapping import MapHead, Outcome
 from rewound.runtime.logs import log_event
+from rewound.runtime.outcomes import StepError
 from rewound.runtime.owners.maps import MapContext
 
-__all__ = ["tell_back", "tell_element", "tell_opened"]
+__all__ = ["tell_back", "tell_element", "tell_failed", "tell_opened"]
 
 
-def tell_opened(context: MapContext, head: MapHead, batch_size: int) -> None:
-    """Say that a map's rollback goes on or begins."""
+def tell_failed(context: MapContext, index: int, error: StepError) -> None:
+    """Say why an element failed; it has taken itself back."""
+    told: dict[str, Any] = {"step": error.step or None, "error": error.type, "reason": error.message}
+    log_event("rewound.map.element.failed", logging.WARNING, **_names(context), index=index, **told)
+
+
+def tell_opened(context: MapContext, head: MapHead) -> None:
+    """Say that a map's rollback begins."""
+    batch_size = context.plan.batch_size
     log_event("rewound.map.rollback.started", **_names(context), total=head.started, batch_size=batch_size)
 
 

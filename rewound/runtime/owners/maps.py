@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncGenerator, Callable, Hashable
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import Any
 
 from msgspec import Struct
 
 from rewound.actors import Clock, Ref, Supervisor
 from rewound.errors import ActorStopped
-from rewound.runtime.declare import Plan
+from rewound.runtime.declare import MapPlan, Plan
 from rewound.runtime.engine import Level, Path, Place, RollBackMap, RunMap, StopMap
 from rewound.runtime.owners.letters import Close, MapMail, OwnerMail
 from rewound.runtime.owners.services import Services
@@ -30,6 +31,7 @@ class MapContext(Struct, frozen=True):
         step: that step.
         instance: the level's inputs.
         result_of: reads the level's results.
+        crashed: the run's previous owner did not release it.
     """
 
     run_id: str
@@ -40,6 +42,14 @@ class MapContext(Struct, frozen=True):
     step: str
     instance: Any
     result_of: Callable[[str], Any]
+    crashed: bool = False
+
+    @property
+    def plan(self) -> MapPlan:
+        """What the map iterates, and how."""
+        plan = self.level.plan.steps[self.step].map
+        assert plan is not None  # noqa: S101 - only maps have owners
+        return plan
 
     @property
     def place(self) -> Place:
@@ -79,6 +89,7 @@ class Maps:
         self._services = services
         self._supervisor = supervisor
         self._report = report
+        self._orders = count(1)
         self.forward: dict[Place, Ref[MapMail]] = {}
         self.back: dict[Place, Ref[MapMail]] = {}
 
@@ -109,7 +120,9 @@ class Maps:
     def _start(self, context: MapContext, order: RunMap | RollBackMap) -> Ref[MapMail]:
         from rewound.runtime.owners.map_owner import MapOwner  # noqa: PLC0415 - elements have maps themselves
 
-        owner = MapOwner(self._services, context, order, self._report)
+        # One that has reported may still be ending when the next order comes: their keys differ.
+        key = (context.space, next(self._orders))
+        owner = MapOwner(self._services, context, order, key=key, report=self._report)
         if self._supervisor is None:
             raise LookupError(f"the plan of {context.level.plan.name} has no maps")
         return self._supervisor.start(owner)

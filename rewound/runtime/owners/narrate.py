@@ -67,6 +67,9 @@ def _tell(names: dict[str, Any], state: RunState, record: r.Record) -> None:
             log_event("rewound.step.halted", **names, step=step, reason=reason)
         case r.Cut(_, step):
             log_event("rewound.step.cut", **names, step=step)
+        case r.Counted(_, step, started, completed, left):
+            names |= {"step": step, "started": started, "completed": completed, "left": left or None}
+            log_event("rewound.map.settled", logging.DEBUG, **names)
         case r.HandlerSettled(_, step, kind):
             log_event("rewound.rollback.settled", logging.DEBUG, **names, step=step, kind=kind)
         case r.RollbackOpened():
@@ -83,7 +86,7 @@ def _tell_of_run(names: dict[str, Any], state: RunState, record: r.Record) -> No
             log_event(f"rewound.run.{verb}", **names, reason=reason or None)
         case r.Ended(_, status):
             level = logging.INFO if status != "completed" or state.generation else logging.DEBUG
-            failures = len(state.rollback_failures)
+            failures = len(state.rollback_failures) + state.left
             log_event("rewound.run.ended", level, **names, status=status, rollback_failures=failures or None)
         case _:  # recovered, resumed, retried
             log_event(f"rewound.run.{type(record).__name__.lower()}", **names)
@@ -93,7 +96,7 @@ def _tell_failure(names: dict[str, Any], state: RunState) -> None:
     """Tell of a failed run. Which step failed, and why, is told once more: a line must stand alone."""
     error = first_failure(state)
     told: dict[str, Any] = {} if error is None else {"step": error.step or None, **_reason(error)}
-    failures = len(state.rollback_failures) or None
+    failures = len(state.rollback_failures) + state.left or None
     log_event(
         "rewound.run.ended", logging.WARNING, **names, status="failed", **told, rollback_failures=failures
     )

@@ -10,7 +10,7 @@ from rewound.runtime.engine import RunState, first_failure, fold
 from rewound.runtime.engine.mapping import MapHead, decode_cell, decode_head
 from rewound.runtime.engine.records import Record, Spawned
 from rewound.runtime.outcomes import ElementOutcome, RollbackFailure, StepError
-from rewound.runtime.owners.flight import Aside
+from rewound.runtime.owners.asides import Aside
 from rewound.runtime.owners.values import Site, Values, space_of
 from rewound.runtime.results import Results
 from rewound.storage.protocol import Storage
@@ -30,7 +30,7 @@ def state_of(plan: Plan, records: list[Record]) -> RunState:
 def element_value(site: Site, plan: Plan, records: list[Record], *, missing: Any = None) -> Any:
     """Decode the value of an element that completed, also if it was taken back; of any other, `missing`."""
     state = state_of(plan, records)
-    if state.open_steps or state.status not in ("completed", "cancelled"):
+    if state.open_steps:
         return missing
     return None if plan.returns is None else Values(site, state).read(plan, state, plan.returns)
 
@@ -77,7 +77,7 @@ class ElementReader:
         state = state_of(self._plan, decode_cell(raw)[0])
         failures = state.rollback_failures
         match state.status:
-            case "completed":
+            case _ if not state.open_steps:  # also if it was taken back since: its value is not
                 return ElementOutcome(index, "completed", self._value(index, state), None, failures)
             case "failed":
                 return ElementOutcome(index, "failed", None, first_failure(state), failures)

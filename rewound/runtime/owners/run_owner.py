@@ -152,6 +152,7 @@ class RunOwner(Actor[OwnerMail]):
             state=opening.state,
             hands=self._hands,
             maps=maps,
+            crashed=self._crashed,
             report=self._signal,
         )
 

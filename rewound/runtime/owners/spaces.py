@@ -35,9 +35,13 @@ class SpaceWriter:
 
     async def read(self, start: int = 0, count: int = 0) -> Space | None:
         """Read some cells, and take note of the version."""
-        space = await self._storage.space(self._claim.run_id, self.name, start, count)
+        space = await self.look(start, count)
         self.version = 0 if space is None else space.version
         return space
+
+    async def look(self, start: int, count: int) -> Space | None:
+        """Read some cells, perhaps while a write is on its way."""
+        return await self._storage.space(self._claim.run_id, self.name, start, count)
 
     async def write(self, header: bytes | None, cells: Mapping[int, bytes]) -> None:
         """Write header and cells. Raises `ClaimLost`, `JournalMismatch` or `StorageError`."""

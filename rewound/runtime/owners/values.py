@@ -74,17 +74,18 @@ class Values:
             path: leads to the level.
 
         Raises:
-            KeyError: the step has no result.
+            KeyError: the step has no result. A map that did not complete has those of what began.
         """
         definition = plan.steps[step]
         if definition.child is not None:
             inner, returns = state.children[step], definition.child.returns
             return None if returns is None else self.read(definition.child, inner, returns, (*path, step))
         value = state.steps[step].value
+        if definition.map is not None and (value is not None or step in state.counts):
+            total = state.counts[step][0] if value is None else _totals.decode(value)
+            return self._results(definition, (*path, step), total)
         if value is None:
             raise KeyError(step)
-        if definition.map is not None:
-            return self._results(definition, (*path, step), _totals.decode(value))
         return decode_result(definition, value)
 
     def _results(self, step: StepPlan, path: Path, total: int) -> Any:

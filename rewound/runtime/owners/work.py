@@ -42,10 +42,11 @@ class Work:
         state: the state.
         hands: the tasks that run bodies.
         maps: where the owners of maps live; `None` if the plan has none.
+        crashed: the run's previous owner did not release it.
         report: takes a key and a message, never waits.
     """
 
-    __slots__ = ("_claim", "_plan", "_services", "_site", "_state", "bodies", "maps", "values")
+    __slots__ = ("_claim", "_crashed", "_plan", "_services", "_site", "_state", "bodies", "maps", "values")
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class Work:
         state: RunState,
         hands: Hands,
         maps: Supervisor | None,
+        crashed: bool,
         report: Callable[[Hashable, OwnerMail], None],
     ) -> None:
         self._services = services
@@ -65,6 +67,7 @@ class Work:
         self._site = site
         self._claim = claim
         self._state = state
+        self._crashed = crashed
         self.values = Values(site, state, instance)
         self.bodies = Bodies(
             services, plan, site, values=self.values, state=state, hands=hands, report=report
@@ -135,4 +138,5 @@ class Work:
             step=effect.step,
             instance=self.values.instance(level),
             result_of=self.values.of(level),
+            crashed=self._crashed,
         )
