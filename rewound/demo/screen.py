@@ -1,6 +1,7 @@
 """What the demo shows: the story line by line, a bar while runs go on, and a table at the end."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
@@ -10,13 +11,14 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
 )
 from rich.table import Table
 
 from rewound import Cancelled, Completed, Failed, Outcome
-from rewound.demo.audit import euros
+from rewound.demo.audit import Finding, euros
 from rewound.demo.ledger import Entry
 from rewound.demo.stage import LIVE, Report
 
@@ -40,7 +42,7 @@ class Screen:
             TextColumn("{task.description}"),
             console=console,
         )
-        self._task = self._bar.add_task("", total=None)
+        self._tasks: dict[str, TaskID] = {}
 
     def __enter__(self) -> Self:
         """Start drawing."""
@@ -61,12 +63,25 @@ class Screen:
         """Draw how many runs have ended, and how many have which status."""
         ended = sum(count for status, count in counts.items() if status not in LIVE)
         shown = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in sorted(counts.items()))
-        self._bar.update(self._task, completed=ended, total=total, description=shown)
+        self._draw("runs", ended, total, shown)
+
+    def rows(self, what: str, done: int, total: int | None) -> None:
+        """Draw how many rows of an import are done: one bar for each way, forward and back."""
+        self._draw(what, done, total, what)
+
+    def _draw(self, name: str, done: int, total: int | None, shown: str) -> None:
+        if name not in self._tasks:
+            self._tasks[name] = self._bar.add_task("", total=None)
+        self._bar.update(self._tasks[name], completed=done, total=total, description=shown)
 
     def report(self, report: Report) -> None:
         """Print what happened, and whether it adds up."""
         self._console.print(table_of(report))
-        for finding in report.findings:
+        self.findings(report.findings)
+
+    def findings(self, findings: Iterable[Finding]) -> None:
+        """Print whether things add up."""
+        for finding in findings:
             mark = "[green]yes[/]" if finding.holds else "[bold red]NO [/]"
             self._console.print(f"{mark}  {finding.name}: {finding.figures}", highlight=False, soft_wrap=True)
 

@@ -24,7 +24,7 @@ LATE = RollbackFailure("charge", "undo", "ServiceError", "no answer")
 @pytest.mark.faults
 def test_demo_adds_up(rewound: Rewound) -> None:
     """A worker is killed half-way, another one takes over, one order is undone, and everything adds up."""
-    result = rewound("demo", "--orders", "15")
+    result = rewound("demo", "--orders", "15", "--rows", "0")
     assert "was killed (SIGKILL) with" in result.stdout
     assert "is undone by hand" in result.stdout
     assert "15/15" in result.stdout
@@ -38,7 +38,7 @@ def test_demo_notices_a_double_charge(rewound: Rewound, folder: Path) -> None:
     book = Ledger(folder / "payments.db")
     book.charge("somebody else's", "W-1001", 100)
     book.close()
-    result = rewound("demo", "--orders", "2", "--keep", str(folder))
+    result = rewound("demo", "--orders", "2", "--rows", "0", "--keep", str(folder))
     assert "NO   no order was charged twice: not so for W-1001" in result.stdout
     assert result.exit_code == 1
 
@@ -49,7 +49,7 @@ def test_demo_shares_a_store_with_others(rewound: Rewound, folder: Path) -> None
     header, row = SHIPPED.read_text("utf-8").splitlines()[:2]
     (folder / "orders.csv").write_text(f"{header}\n{row.replace(row.split(',')[6], DECLINED)}\n", "utf-8")
     for _ in range(2):
-        result = rewound("demo", "--file", "orders.csv", "--store", "sqlite:///runs.db")
+        result = rewound("demo", "--file", "orders.csv", "--rows", "0", "--store", "sqlite:///runs.db")
         assert "1 failed" in result.stdout
         assert "undone by hand" not in result.stdout
         assert result.exit_code == 0
