@@ -1,6 +1,8 @@
 """Steps going forward: starts, retries, failures, halts (rollback.md S1-S3, S6, S7)."""
 
 from rewound.runtime.engine import messages as m
+from rewound.runtime.engine import next_alarm
+from rewound.runtime.engine import records as r
 from tests.runtime.engine.plans import plan_for, step
 from tests.runtime.engine.world import World, error_of
 
@@ -70,6 +72,28 @@ def test_a_retry_does_not_begin_before_it_is_due() -> None:
     assert world.tick(9.9) == []
 
 
+def test_retries_that_are_due_together_begin_together() -> None:
+    """Rule S1: one alarm serves all that are due."""
+    world = World(plan_for(step("a", attempts=2), step("b", attempts=2)))
+    world.fail("a", retryable=True)
+    world.fail("b", retryable=True)
+    world.tick(10)
+    assert set(world.bodies) == {"a", "b"}
+
+
+def test_a_retry_that_waits_for_a_slot_begins_once() -> None:
+    """Rule S1: two alarms do not make two attempts."""
+    world = World(plan_for(step("a", attempts=3), "b"))
+    world.fail("a", retryable=True)
+    world.slots = 1
+    world.tick(10)
+    world.tick(11)
+    world.slots = 3
+    world.handle()
+    world.handle()
+    assert world.story(-2) == ["retrying a at 10", "started a 2"]
+
+
 def test_an_exception_that_is_not_retryable_is_final() -> None:
     """Rule S1: attempts that are left do not matter to an exception that is not worth one."""
     world = World(plan_for(step("a", attempts=2)))
@@ -107,6 +131,9 @@ def test_a_step_that_never_began_and_loses_its_retry_is_not_compensated() -> Non
     world.fail("a", retryable=True, started=False)
     world.fail("b")
     assert world.story(-4) == ["failed b", "failed a", "rollbackopened", "ended failed"]
+    given_up = world.records[-3]
+    assert isinstance(given_up, r.Failed)
+    assert not given_up.started
 
 
 def test_steps_that_waited_when_a_sibling_failed_do_not_start() -> None:
@@ -115,6 +142,13 @@ def test_steps_that_waited_when_a_sibling_failed_do_not_start() -> None:
     world.fail("a")
     world.hand_back()
     assert world.story(1) == ["started a 1", "failed a", "rollbackopened", "compensated a", "ended failed"]
+
+
+def test_nothing_new_starts_while_siblings_of_a_failure_settle() -> None:
+    """Rule S3: not even where there is a slot."""
+    world = World(plan_for("a", "b", "c"), slots=2)
+    world.fail("a")
+    assert set(world.bodies) == {"b"}
 
 
 def test_siblings_in_flight_settle_before_the_rollback() -> None:
@@ -148,6 +182,17 @@ def test_a_sibling_that_waits_for_a_retry_has_failed() -> None:
     world.fail("a")
     assert world.story(-3) == ["failed a", "failed b", "rollbackopened"]
     assert world.state.steps["b"].error == error_of("b")
+
+
+def test_retries_are_given_up_once_in_the_order_of_the_plan() -> None:
+    """Rule S3: a second failure does not repeat it, and no alarm is left."""
+    world = World(plan_for("a", step("c", attempts=2), step("b", attempts=2), "d"))
+    world.fail("b", retryable=True)
+    world.fail("c", retryable=True)
+    world.fail("a")
+    world.fail("d")
+    assert world.story(-5) == ["failed a", "failed c", "failed b", "failed d", "rollbackopened"]
+    assert next_alarm(world.plan, world.state) is None
 
 
 def test_a_retry_that_is_due_and_has_no_slot_is_given_up_too() -> None:
@@ -191,6 +236,14 @@ def test_a_halt_undoes_nothing_and_lets_siblings_settle() -> None:
     assert world.story(3) == ["halted a", "succeeded b", "ended halted"]
 
 
+def test_nothing_new_starts_after_a_halt() -> None:
+    """Rule S6: a step that becomes ready while siblings settle does not start."""
+    world = World(plan_for("a", "b", step("c", "b"), "d"))
+    world.halt("a")
+    world.succeed("b")
+    assert set(world.bodies) == {"d"}
+
+
 def test_a_halt_leaves_siblings_their_attempts() -> None:
     """Rule S6: settling includes the retries of what has begun."""
     world = World(plan_for("a", step("b", attempts=2)))
@@ -210,6 +263,13 @@ def test_a_halt_leaves_attempts_also_to_a_step_that_never_began() -> None:
     world.tick(10)
     world.succeed("b")
     assert world.story(-2) == ["succeeded b", "ended halted"]
+
+
+def test_a_halt_cuts_nobody() -> None:
+    """Rule S6: `cancel_on_failure` is about failures."""
+    world = World(plan_for("a", step("b", cancel_on_failure=True)))
+    world.halt("a")
+    assert not world.bodies["b"].cut
 
 
 def test_a_failing_sibling_turns_a_halt_into_a_failure() -> None:

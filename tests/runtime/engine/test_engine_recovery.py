@@ -146,7 +146,7 @@ def test_a_graceful_release_does_not_count() -> None:
 @pytest.mark.parametrize("settles", ["step", "attempt", "handler", "handler attempt"])
 def test_anything_that_settles_ends_the_row(settles: str) -> None:
     """Section 5.7: only crashes with nothing settled in between are counted."""
-    world = World(plan_for(step("a", undo=2), step("b", attempts=2), "c"), max_recoveries=1)
+    world = World(plan_for("a", step("b", attempts=2), step("c", undo=2)), max_recoveries=1)
     if settles.startswith("handler"):
         world.succeed("a", "b", "c")
         world.ask("undo")
@@ -160,7 +160,6 @@ def test_anything_that_settles_ends_the_row(settles: str) -> None:
         case "handler":
             world.hand_back()
         case _:
-            world.hand_back(2)
             world.fail_handler(retryable=True)
             world.now = 10
     world.die()
@@ -236,6 +235,7 @@ def test_cancel_of_a_parked_run_ends_it() -> None:
     world.park()
     world.ask("cancel")
     assert world.story(-3) == ["asked cancel", "cut a", "ended cancelled"]
+    assert world.state.stuck is None
 
 
 def test_a_stuck_run_does_nothing() -> None:
