@@ -20,6 +20,16 @@ def test_what_was_in_flight_runs_again() -> None:
     assert world.story(-1) == ["recovered"]
 
 
+def test_a_second_attempt_in_flight_runs_again_as_the_second() -> None:
+    """Section 5.4: the attempts that are recorded count."""
+    world = World(plan_for(step("a", attempts=2)))
+    world.fail("a", retryable=True)
+    world.tick(10)
+    world.die()
+    world.handle()
+    assert world.begun == {(0, "a", 1): 1, (0, "a", 2): 2}
+
+
 def test_a_step_that_was_listed_and_never_begun_runs() -> None:
     """Section 5.3: "listed and not settled" after a crash means started."""
     world = World(plan_for("a", step("b", "a")))
