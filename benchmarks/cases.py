@@ -9,8 +9,9 @@ from msgspec import Struct
 
 from benchmarks.floors import CALLERS, Floor, floor_of
 from benchmarks.loops import Loop
+from benchmarks.maps import fanout, fanout_fail, nested_maps, rollback_5ms
 from benchmarks.reactors import FiveSteps, Small, ThreeSteps
-from benchmarks.recovery import recovery
+from benchmarks.recovery import recovery, recovery_of_map
 from benchmarks.report import Measured, median, milliseconds, peak_mib
 from rewound import Reactor, Runtime
 
@@ -153,7 +154,12 @@ CASES = {
     "floor": Case(floor, 20_000),
     "sequential": Case(sequential, 1000),
     "concurrent": Case(concurrent, 1000),
+    "fanout": Case(fanout, 10_000),
+    "fanout-fail": Case(fanout_fail, 10_000),
+    "nested": Case(nested_maps, 1),
+    "rollback-5ms": Case(rollback_5ms, 10_000),
     "recovery": Case(lambda setup: recovery(setup.url, setup.n, setup.loop.name), 1000),
+    "recovery-map": Case(lambda setup: recovery_of_map(setup.url, setup.n, setup.loop.name), 10_000),
     "spawn": Case(spawn, 1000),
     "steps": Case(steps, 100_000),
 }

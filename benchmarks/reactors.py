@@ -64,8 +64,12 @@ class Tracer:
 
     async def body(self, ctx: Context[Any]) -> None:
         """Note that a body began, once the gate is open."""
+        await self.row(ctx, ctx.step)
+
+    async def row(self, ctx: Context[Any], name: str) -> None:
+        """Note that the body of an element began, once the gate is open."""
         await self.gate.wait()
-        self.note("began", ctx.run_id, ctx.step)
+        self.note("began", ctx.run_id, name)
         self._begun += 1
         if self._begun == self._deadly:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -27,7 +27,12 @@ MORE = {
     "floor": {"callers", "grouped_per_second"},
     "sequential": {"floor_p50_ms", "p50_ratio"},
     "concurrent": {"floor_per_second", "ratio"},
+    "fanout": {"bytes_per_element", "written_per_element", "writes", "parent_bytes", "connections"},
+    "fanout-fail": {"forward_seconds", "rollback_seconds", "ratio"},
+    "nested": {"bytes_4_deep", "bytes_8_deep", "ratio"},
+    "rollback-5ms": {"ten_seconds", "one_seconds", "ratio"},
     "recovery": {"runs_lost", "steps_before_kill", "steps_run_twice"},
+    "recovery-map": {"elements_lost", "elements_before_kill", "elements_run_twice"},
     "spawn": set[str](),
     "steps": {"peak_20_mib", "peak_100_mib", "growth"},
 }
@@ -70,6 +75,27 @@ def test_recovery_loses_nothing() -> None:
     [line] = measure("--case", "recovery")
     assert line["runs_lost"] == 0
     assert line["steps_before_kill"] == 25
+
+
+def test_recovered_map_loses_nothing() -> None:
+    """A map killed half-way is finished by the next process, each of its elements once."""
+    [line] = measure("--case", "recovery-map")
+    assert line["elements_lost"] == 0
+    assert line["elements_before_kill"] == 5
+
+
+def test_map_is_told_apart_from_its_run() -> None:
+    """What the elements of a map take up is counted apart from its run; so are connections."""
+    [line] = measure("--case", "fanout", "--store", "redis://auto")
+    assert 0 < line["parent_bytes"] < 1000
+    assert line["bytes_per_element"] > line["written_per_element"] > 64
+    assert 1 < line["connections"] < 10
+
+
+def test_maps_in_maps_grow_with_their_elements() -> None:
+    """An element 8 maps deep costs about what one 4 deep does."""
+    [line] = measure("--case", "nested", "--store", "memory://")
+    assert 0.5 < line["ratio"] < 1.1
 
 
 def test_memory_has_no_floor() -> None:
