@@ -135,16 +135,20 @@ class Runtime:
         await self.close()
 
     async def close(self) -> None:
-        """Leave the runtime, as the end of its `async with` block does. Idempotent."""
+        """Leave the runtime, as the end of its `async with` block does. Idempotent.
+
+        Raises:
+            Exception: what made the runtime crash meanwhile.
+        """
         host, node = self._host, self._node
         if host is None or node is None:
             return
         node.close()
         with anyio.CancelScope(shield=True):
             await node.finished.wait()
+            self._host = self._node = None
             if not node.leftovers:
                 await host.stop()
-        self._host = self._node = None
 
     def __del__(self) -> None:
         """Warn if the runtime was entered and never left."""

@@ -1,6 +1,6 @@
 """A worker process for the fault tests: runs chains of five steps and notes each body in a ledger file.
 
-python work.py STORE LEDGER --keys 0:200:3 --in-flight 7 --seconds 1 --lease 2
+python work.py STORE ledger --keys 0:200:3 --in-flight 7 --seconds 1 --lease 2
 
 It spawns its keys (a key that was used is joined), then serves takeovers until SIGTERM, on which it
 leaves its runtime in order.
@@ -15,13 +15,13 @@ import anyio
 
 from rewound import Context, Reactor, Runtime, StorageError, step
 
-LEDGER = -1
+ledger = -1
 
 
 def note(what: str, ctx: Context) -> None:
     """Add one line to the ledger; one write of a file opened for appending is not torn by others."""
     line = f"{what} {ctx.run_id} {ctx.step} {os.getpid()} {time.monotonic():.6f}\n"
-    os.write(LEDGER, line.encode())
+    os.write(ledger, line.encode())
 
 
 class Chain(Reactor[int]):
@@ -140,5 +140,5 @@ def parse() -> argparse.Namespace:
 
 if __name__ == "__main__":
     given = parse()
-    LEDGER = os.open(given.ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    ledger = os.open(given.ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     anyio.run(main, given, backend=given.loop)

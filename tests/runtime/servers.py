@@ -25,6 +25,7 @@ class Changing(Forward):
         name: the server's identity.
         scanned: the cursors of the pages that were scanned.
         fail_scans: how many scans fail at their second page.
+        bug: what the backend raises against its own promises.
     """
 
     def __init__(
@@ -40,12 +41,15 @@ class Changing(Forward):
         self.name = "first"
         self.scanned: list[str | None] = []
         self.fail_scans = 0
+        self.bug: Exception | None = None
         self._pages, self._checks = pages, checks
         self._fail_joins, self._broken = fail_joins, broken_channels
 
     async def identity(self) -> str:
         """Return the server's name."""
         await checkpoint()
+        if self.bug is not None:
+            raise self.bug
         return self.name
 
     async def checks(self) -> list[Check]:

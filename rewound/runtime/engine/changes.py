@@ -92,7 +92,7 @@ def _succeeded(plan: Plan, state: RunState, record: r.Succeeded) -> None:
     for name in plan.dependents.get(record.step, ()):
         dependent = state.steps[name]
         dependent.missing -= 1
-        if dependent.missing == 0 and dependent.phase is Phase.WAITING:
+        if dependent.missing == 0:
             state.ready.append(name)
 
 
@@ -223,8 +223,6 @@ def _counted(_plan: Plan, state: RunState, record: r.Counted) -> None:
 
 def _ended(_plan: Plan, state: RunState, record: r.Ended) -> None:
     state.status, state.queue = record.status, None
-    state.stop, state.cut = None, False
-    state.ready.clear()
 
 
 def _recovered(_plan: Plan, state: RunState, _record: r.Recovered) -> None:

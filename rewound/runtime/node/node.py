@@ -77,9 +77,11 @@ class Node:
                 await self._serve(lease, status)
                 await self._leave()
         finally:
-            with anyio.CancelScope(shield=True):
-                await storage.close()
-            self._finish()
+            try:
+                with anyio.CancelScope(shield=True):
+                    await storage.close()
+            finally:
+                self._finish()
 
     def close(self) -> None:
         """Begin to close; `finished` is set at the end."""

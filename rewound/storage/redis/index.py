@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Self, cast
 
+import msgspec
+
 from rewound.storage.redis.keys import Keys
 from rewound.storage.redis.scripts import SCRIPTS
 from rewound.storage.redis.wire import Wire, look_away
@@ -24,6 +26,8 @@ __all__ = ["KEPT", "Changes", "Index", "ServerClock"]
 KEPT = 60.0
 PROMPT = 15.0
 SENT_KEPT = 86_400 * 7
+
+encode = msgspec.msgpack.Encoder().encode
 
 
 class ServerClock:
@@ -47,47 +51,47 @@ class Changes:
     """Changes of the index that happen together: see lua/index.lua."""
 
     def __init__(self) -> None:
-        self._keys: dict[bytes, bytes] = {}
-        self._words: list[bytes | str] = []
+        self._keys: dict[bytes, int] = {}
+        self._changes: list[tuple[int, str, float | bool, str]] = []
 
     def __bool__(self) -> bool:
-        return bool(self._words)
+        return bool(self._changes)
 
     def add(self, key: bytes, member: str, score: float | None = None) -> Self:
         """Set an entry's score; `None` is the server's time."""
-        return self._do(key, b"add", score, member)
+        return self._do(key, "add", score, member)
 
     def new(self, key: bytes, member: str, score: float | None = None) -> Self:
         """Set an entry's score, if there is no such entry."""
-        return self._do(key, b"new", score, member)
+        return self._do(key, "new", score, member)
 
     def remove(self, key: bytes, member: str) -> Self:
         """Remove an entry."""
-        return self._do(key, b"rem", None, member)
+        return self._do(key, "rem", None, member)
 
     def drop(self, key: bytes, member: str, score: float) -> Self:
         """Remove an entry unless its score has changed."""
-        return self._do(key, b"drop", score, member)
+        return self._do(key, "drop", score, member)
 
     def suspect(self, key: bytes, member: str, score: float) -> Self:
         """Drop an entry and let it come up once more, marked, when it is certainly stale."""
-        return self._do(key, b"suspect", score, member)
+        return self._do(key, "suspect", score, member)
 
     def note(self, key: bytes, text: str) -> Self:
         """Keep a text for a week."""
-        return self._do(key, b"set", SENT_KEPT, text)
+        return self._do(key, "set", SENT_KEPT, text)
 
     def keep(self, key: bytes, seconds: float) -> Self:
         """Let a text live for so many seconds from now on."""
-        return self._do(key, b"ttl", int(seconds), "")
+        return self._do(key, "ttl", int(seconds), "")
 
     def packed(self, told: bytes = b"") -> bytes:
         """Pack the call; `told` is `1` to learn what each change did: nobody else waits to read it."""
-        return SCRIPTS["index"].spell(tuple(self._keys), told, *self._words)
+        return SCRIPTS["index"].spell(tuple(self._keys), told, encode(self._changes))
 
-    def _do(self, key: bytes, what: bytes, number: float | None, member: str) -> Self:
-        position = self._keys.setdefault(key, b"%d" % (len(self._keys) + 1))
-        self._words += (position, what, "" if number is None else repr(number), member)
+    def _do(self, key: bytes, what: str, number: float | None, member: str) -> Self:
+        position = self._keys.setdefault(key, len(self._keys) + 1)
+        self._changes.append((position, what, False if number is None else number, member))
         return self
 
 

@@ -31,6 +31,7 @@ from functools import lru_cache, partial
 import msgspec
 
 from rewound.errors import StorageConfigError
+from rewound.storage.redis.scripts import pack_keys
 
 __all__ = ["BUCKETS", "SUSPECT", "Keys", "RunKeys", "entry_name", "split_entry"]
 
@@ -48,7 +49,7 @@ SUSPECT = "~"
 class RunKeys:
     """The keys of one run."""
 
-    __slots__ = ("head", "journal", "mail", "stem", "tag", "watch")
+    __slots__ = ("head", "journal", "mail", "packed", "stem", "tag", "watch")
 
     def __init__(self, prefix: str, run_id: str) -> None:
         tag = _escape(run_id)
@@ -59,6 +60,7 @@ class RunKeys:
         self.journal = stem + b"journal"
         self.mail = stem + b"mail"
         self.watch = stem + b"watch"
+        self.packed = pack_keys(self.all())
 
     def all(self) -> list[bytes]:
         """Return the keys that live and expire together, but for those of the cells."""

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any, cast
 
-from msgspec import UNSET
+import msgspec
+from msgspec import UNSET, Struct
 
 from rewound.errors import ClaimLost, JournalMismatch
 from rewound.storage.protocol import Appended, Claim, Commit, Created, Head, Journal, NewRun
@@ -21,6 +22,32 @@ NO_MORE = b"0"
 SENT_KEPT = 660.0
 
 
+encode = msgspec.msgpack.Encoder().encode
+
+
+class Told(Struct, frozen=True, array_like=True):
+    """What the script of `append` answers when more than records was written, or mail waits.
+
+    Args:
+        length: of the journal.
+        mail: unread pieces.
+        old: the status before.
+        created: when the run was created.
+        settled: the rest.
+    """
+
+    length: int
+    mail: int
+    old: str
+    created: str
+    settled: Settled
+
+
+# One word of msgpack, because redis-py takes as long for each word that it reads.
+read_told = msgspec.msgpack.Decoder(Told).decode
+read_settled = msgspec.msgpack.Decoder(Settled).decode
+
+
 class Runs:
     """What concerns one run at a time. Every write is one script in the run's slot."""
 
@@ -36,7 +63,7 @@ class Runs:
         """Create the run if no run has its id; claimed by `node`, or by nobody (then it is woken)."""
         run = self._keys.run(new.run_id)
         fields = new_fields(new, node)
-        words: list[bytes | str] = [b"%d" % len(fields), *fields, *new.records]
+        words = (encode(fields), *new.records)
         reply = await self._index.write(
             self._entries_for(new, node),
             run.tag,
@@ -127,11 +154,11 @@ class Runs:
             run,
             lambda cells, deadline: SCRIPTS["release"].call(run.all() + cells, deadline, *words),
         )
-        if reply[0] == b"lost":
+        if not isinstance(reply, bytes):
             raise ClaimLost(lost(claim, reply))
-        settled = Settled(*reply[1:])
+        settled = read_settled(reply)
         self._index.change_later(turn.after(self._keys, settled))
-        return bool(settled.released)
+        return settled.released
 
     async def acknowledge(self, run_id: str, retention: float) -> bool:
         """Let a retained run expire after `retention`. `False` if there is no such ended run."""
@@ -171,7 +198,7 @@ class Runs:
         first = (b"%d" % claim.epoch, claim.nonce, commit.id, b"%d" % commit.expected)
         weight = len(commit.records) or 1
         if is_plain(commit):
-            call = SCRIPTS["append"].call(run.all(), *first, NO_MORE, *commit.records)
+            call = SCRIPTS["append"].call(run.packed, *first, NO_MORE, *commit.records)
             reply = await self._wire.send(run.tag, call, weight)
             return Appended(reply) if isinstance(reply, int) else self._appended(commit, None, reply)
         turn = Turn(claim, commit.id, commit.due, commit.release, commit.wake, commit.retention)
@@ -201,20 +228,20 @@ class Runs:
         ]
         for answer in commit.answers:
             more += (answer.mail_id, answer.reply)
-        keys = run.all() + [run.reply(answer.mail_id) for answer in commit.answers] + cells
+        keys = [*run.all(), *(run.reply(answer.mail_id) for answer in commit.answers), *cells]
         return SCRIPTS["append"].call(keys, *first, b"%d" % len(more), *more, *commit.records)
 
-    def _appended(self, commit: Commit, turn: Turn | None, reply: list[Any]) -> Appended:
-        if reply[0] != b"ok":
+    def _appended(self, commit: Commit, turn: Turn | None, reply: Any) -> Appended:
+        if not isinstance(reply, bytes):
             raise _refusal(commit, reply)
-        _, length, released, mail, old, alarm, created, expires, status, reactor = reply
+        told = read_told(reply)
         if turn is not None:
-            after = turn.after(self._keys, Settled(released, alarm, expires, status, reactor))
-            self._restate(after, commit, old.decode(), created)
+            after = turn.after(self._keys, told.settled)
+            self._restate(after, commit, told.old, told.created)
             self._index.change_later(after)
-        return Appended(length, bool(released), mail)
+        return Appended(told.length, told.settled.released, told.mail)
 
-    def _restate(self, after: Changes, commit: Commit, old: str, created: bytes) -> None:
+    def _restate(self, after: Changes, commit: Commit, old: str, created: str) -> None:
         keys, run_id = self._keys, commit.claim.run_id
         if commit.status is not None:
             after.add(keys.status(commit.status), run_id, float(created))

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
 
-__all__ = ["SCRIPTS", "Script", "load_commands", "pack"]
+from msgspec import Struct
+
+__all__ = ["SCRIPTS", "Packed", "Script", "load_commands", "pack", "pack_keys"]
 
 LUA = files("rewound.storage.redis") / "lua"
 NAMES = (
@@ -48,6 +50,18 @@ def _format(words: int) -> bytes:
     return b"$%d\r\n%b\r\n" * words
 
 
+class Packed(Struct, frozen=True):
+    """The number of a script's keys, and the keys, as words ready for the wire."""
+
+    count: int
+    data: bytes
+
+
+def pack_keys(keys: Sequence[bytes]) -> Packed:
+    """Pack keys for several calls of scripts."""
+    return Packed(len(keys), _pack_words((b"%d" % len(keys), *keys)))
+
+
 class Script:
     """One script of the `lua` folder.
 
@@ -63,11 +77,11 @@ class Script:
         self._called = _pack_words((b"EVALSHA", self.sha))
         self._spelled = _pack_words((b"EVAL", self.source))
 
-    def call(self, keys: Sequence[bytes], *words: bytes | str) -> bytes:
+    def call(self, keys: Sequence[bytes] | Packed, *words: bytes | str) -> bytes:
         """Pack a call by the script's hash; a server that does not know it is taught by the lane."""
         return _pack_after(self._called, keys, words)
 
-    def spell(self, keys: Sequence[bytes], *words: bytes | str) -> bytes:
+    def spell(self, keys: Sequence[bytes] | Packed, *words: bytes | str) -> bytes:
         """Pack a call with the whole source.
 
         For what must not be refused as unknown while a script sent right after it is accepted.
@@ -75,10 +89,10 @@ class Script:
         return _pack_after(self._spelled, keys, words)
 
 
-def _pack_after(script: bytes, keys: Sequence[bytes], words: Sequence[bytes | str]) -> bytes:
+def _pack_after(script: bytes, keys: Sequence[bytes] | Packed, words: Sequence[bytes | str]) -> bytes:
     """Pack a call whose first two words are packed already: they are long and always the same."""
-    rest = (b"%d" % len(keys), *keys, *words)
-    return b"*%d\r\n%b%b" % (2 + len(rest), script, _pack_words(rest))
+    keys = keys if isinstance(keys, Packed) else pack_keys(keys)
+    return b"*%d\r\n%b%b%b" % (3 + keys.count + len(words), script, keys.data, _pack_words(words))
 
 
 def _code(text: str) -> str:

@@ -13,7 +13,7 @@ __all__ = ["Due", "Settled", "Turn", "due_word"]
 Due: TypeAlias = float | UnsetType | None
 
 
-class Settled(Struct, frozen=True):
+class Settled(Struct, frozen=True, array_like=True):
     """What a script says of a run after such a write.
 
     Args:
@@ -24,11 +24,11 @@ class Settled(Struct, frozen=True):
         reactor: the run's.
     """
 
-    released: int
-    alarm: bytes
-    expires: bytes
-    status: bytes
-    reactor: bytes
+    released: bool
+    alarm: str
+    expires: str
+    status: str
+    reactor: str
 
 
 class Turn(Struct, frozen=True):
@@ -67,9 +67,8 @@ class Turn(Struct, frozen=True):
     def after(self, keys: Keys, settled: Settled) -> Changes:
         """Return what the write made superfluous, or more precise."""
         run_id, changes = self.claim.run_id, Changes()
-        alarm = settled.alarm.decode()
-        if self.due is not UNSET and alarm and alarm != self.cause:
-            changes.remove(keys.timer, entry_name(run_id, alarm))
+        if self.due is not UNSET and settled.alarm and settled.alarm != self.cause:
+            changes.remove(keys.timer, entry_name(run_id, settled.alarm))
         if self.release:
             changes.remove(keys.expiring, entry_name(run_id))
         if settled.released:
@@ -77,7 +76,7 @@ class Turn(Struct, frozen=True):
         elif self.wake:
             changes.remove(keys.wake, entry_name(run_id, self.claim.nonce))
         if settled.expires:
-            name = entry_name(run_id, settled.status.decode(), settled.reactor.decode())
+            name = entry_name(run_id, settled.status, settled.reactor)
             changes.add(keys.expiring, name, float(settled.expires))
         return changes
 

@@ -20,6 +20,16 @@ def test_what_was_in_flight_runs_again() -> None:
     assert world.story(-1) == ["recovered"]
 
 
+def test_a_second_attempt_in_flight_runs_again_as_the_second() -> None:
+    """Section 5.4: the attempts that are recorded count."""
+    world = World(plan_for(step("a", attempts=2)))
+    world.fail("a", retryable=True)
+    world.tick(10)
+    world.die()
+    world.handle()
+    assert world.begun == {(0, "a", 1): 1, (0, "a", 2): 2}
+
+
 def test_a_step_that_was_listed_and_never_begun_runs() -> None:
     """Section 5.3: "listed and not settled" after a crash means started."""
     world = World(plan_for("a", step("b", "a")))
@@ -146,7 +156,7 @@ def test_a_graceful_release_does_not_count() -> None:
 @pytest.mark.parametrize("settles", ["step", "attempt", "handler", "handler attempt"])
 def test_anything_that_settles_ends_the_row(settles: str) -> None:
     """Section 5.7: only crashes with nothing settled in between are counted."""
-    world = World(plan_for(step("a", undo=2), step("b", attempts=2), "c"), max_recoveries=1)
+    world = World(plan_for("a", step("b", attempts=2), step("c", undo=2)), max_recoveries=1)
     if settles.startswith("handler"):
         world.succeed("a", "b", "c")
         world.ask("undo")
@@ -160,7 +170,6 @@ def test_anything_that_settles_ends_the_row(settles: str) -> None:
         case "handler":
             world.hand_back()
         case _:
-            world.hand_back(2)
             world.fail_handler(retryable=True)
             world.now = 10
     world.die()
@@ -236,6 +245,7 @@ def test_cancel_of_a_parked_run_ends_it() -> None:
     world.park()
     world.ask("cancel")
     assert world.story(-3) == ["asked cancel", "cut a", "ended cancelled"]
+    assert world.state.stuck is None
 
 
 def test_a_stuck_run_does_nothing() -> None:

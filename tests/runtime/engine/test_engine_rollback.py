@@ -117,6 +117,18 @@ def test_the_next_handler_counts_its_attempts_anew() -> None:
     assert (world.handler.step, world.handler.attempt) == ("a", 1)
 
 
+def test_the_next_handler_does_not_wait_for_the_retry_of_the_one_before() -> None:
+    """Rule S5: a wait belongs to one handler, and no alarm of it is left."""
+    world = World(plan_for("a", step("b", "a", compensate=2)))
+    world.succeed("a")
+    world.fail("b")
+    world.fail_handler(retryable=True)
+    world.now = 10
+    world.handle()
+    world.hand_back()
+    assert next_alarm(world.plan, world.state) is None
+
+
 def test_rollback_resumes_behind_the_last_record() -> None:
     """Rule S9: after a crash only the undo that was cut off runs again."""
     world = failed_chain()

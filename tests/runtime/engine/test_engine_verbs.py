@@ -63,6 +63,11 @@ def test_a_retry_with_rollback_failures_left_is_incomplete() -> None:
     assert "1 rollback failures" in str(error)
 
 
+def test_a_retry_of_an_undone_run_is_not_a_matter_of_what_is_left() -> None:
+    """Section 3: a cancelled run is never retried, so `undo` first would not help."""
+    assert type(refusal(world_in("cancelled, undone with failures").state, "retry")) is WrongStatus
+
+
 def test_a_refusal_names_the_status_and_what_it_allows() -> None:
     """Section 3: `WrongStatus` names the remedy."""
     error = refusal(world_in("failed").state, "cancel")
@@ -102,6 +107,14 @@ def test_undo_compensates_a_step_that_waits_for_a_retry() -> None:
     world.ask("undo")
     world.hand_back()
     assert world.story(3) == ["asked undo", "cut a", "rollbackopened", "compensated a", "ended cancelled"]
+
+
+def test_undo_does_not_compensate_a_step_that_never_began() -> None:
+    """Rules V1 and S2: it waited for another attempt, but none has begun."""
+    world = World(plan_for(step("a", attempts=2)))
+    world.fail("a", retryable=True, started=False)
+    world.ask("undo")
+    assert world.story(-3) == ["cut a", "rollbackopened", "ended cancelled"]
 
 
 def test_a_body_that_fails_while_it_is_undone_is_compensated() -> None:

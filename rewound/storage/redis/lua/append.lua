@@ -1,11 +1,11 @@
 -- append: KEYS head, journal, mail, watch, reply of each answer, those of the cells.
 -- ARGV epoch, nonce, commit, expected length, number of further arguments, then those, then records.
--- The further arguments, if any: deadline, status ('' keeps, else '=' and the text), terminal ('', '0', '1'), retain ('0', '1'),
--- due, release, wake, retention, the channels' prefix, seconds that a reply is kept, then mail id and
--- reply of each answer.
--- Returns the new length if nothing else is to be told. Else {'ok', length, released, unread mail, old
--- status, old alarm, created, expires or '', status, reactor}. Refused: {'missing'}, {'length', length},
--- {'lost', node, epoch}, {'late', time}, {'cells'} if their keys are lacking for a release.
+-- The further arguments, if any: deadline, status ('' keeps, else '=' and the text), terminal ('', '0', '1'),
+-- retain ('0', '1'), due, release, wake, retention, the channels' prefix, seconds that a reply is kept, then
+-- mail id and reply of each answer.
+-- Returns the new length if nothing else is to be told. Else, in msgpack, {length, unread mail, old status,
+-- created, what common.lua calls settled}. Refused: {'missing'}, {'length', length}, {'lost', node, epoch},
+-- {'late', time}, {'cells'} if their keys are lacking for a release.
 --
 -- The commit at the head is a repeat whose answer was lost. Otherwise epoch, nonce and length must be the
 -- head's. Everything, the removal of answered mail included, happens here or not at all.
@@ -17,8 +17,8 @@ local held = head[4] and head[2] == ARGV[1] and head[3] == ARGV[2]
 if head[1] == ARGV[3] then
   if more == 0 and mail == 0 then return length end
   local rest = redis.call('HMGET', KEYS[1], 'status', 'alarm', 'created', 'expires', 'reactor')
-  local released = (ARGV[11] == '1' and not held) and 1 or 0
-  return {'ok', length, released, mail, rest[1], rest[2] or '', rest[3], rest[4] or '', rest[1], rest[5]}
+  local released = ARGV[11] == '1' and not held
+  return cmsgpack.pack({length, mail, rest[1], rest[3], settled(released, rest[2], rest[4], rest[1], rest[5])})
 end
 if not held then return {'lost', head[4] or '', head[2]} end
 if length ~= tonumber(ARGV[4]) then return {'length', length} end
@@ -52,19 +52,19 @@ if more > 0 then
       redis.call('PUBLISH', ARGV[14] .. string.sub(letter, start, start + size - 1), 'reply ' .. id)
     end
   end
-  local released, expires = 0, ''
+  local released, expires = false, ''
   if ARGV[11] == '1' and mail == 0 then
-    released = 1
+    released = true
     local keys = {KEYS[1], KEYS[2], KEYS[3], KEYS[4]}
     for i = 5 + answers, #KEYS do keys[#keys + 1] = KEYS[i] end
     expires = give_up(keys, now, ARGV[13], ARGV[12])
   end
   local status = ARGV[7] ~= '' and string.sub(ARGV[7], 2) or old[1]
-  answer = {'ok', answer, released, mail, old[1], old[2] or '', old[3], expires, status, old[4]}
+  answer = cmsgpack.pack({answer, mail, old[1], old[3], settled(released, old[2], expires, status, old[4])})
 end
 if head[7] then
   local watchers = redis.call('HGETALL', KEYS[4])
   for i = 1, #watchers, 2 do redis.call('PUBLISH', watchers[i], watchers[i + 1]) end
 end
-if type(answer) == 'number' and mail > 0 then return {'ok', answer, 0, mail, '', '', '', '', '', ''} end
+if type(answer) == 'number' and mail > 0 then return cmsgpack.pack({answer, mail, '', '', settled(false)}) end
 return answer

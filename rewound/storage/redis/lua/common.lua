@@ -59,6 +59,12 @@ local function lacks_cells(keys, count)
   return #keys == count and redis.call('HEXISTS', keys[1], 'spaces') == 1
 end
 
+-- What the caller must know to put the index in order: whether the claim was given up, the cause of the alarm
+-- before, when the run expires, its status and its reactor. What is left out, or false, is ''.
+local function settled(released, alarm, expires, status, reactor)
+  return {released, alarm or '', expires or '', status or '', reactor or ''}
+end
+
 -- Give the run up: an ended one starts to expire, unless it is retained. Returns when it expires, or ''.
 local function give_up(keys, now, retention, wake)
   local state = redis.call('HMGET', keys[1], 'terminal', 'retained')

@@ -1,5 +1,5 @@
--- index: KEYS sorted sets and texts of the index. ARGV '1' to be told the results; then of each operation:
--- position of its key, its name, a number ('' is the server's time), a member or text.
+-- index: KEYS sorted sets and texts of the index. ARGV '1' to be told the results; the operations in msgpack,
+-- each {position of its key, its name, a number (false is the server's time), a member or text}.
 -- Returns {time, what each operation returned}, or 1. Stands without common.lua: it is sent as a whole.
 --
 -- add: set the score. new: set it if the member is absent. rem: remove. drop: remove if the score is
@@ -8,9 +8,8 @@
 local t = redis.call('TIME')
 local now = t[1] .. '.' .. string.format('%06d', tonumber(t[2]))
 local results = {}
-for i = 2, #ARGV, 4 do
-  local key, what, member = KEYS[tonumber(ARGV[i])], ARGV[i + 1], ARGV[i + 3]
-  local number = ARGV[i + 2] ~= '' and ARGV[i + 2] or now
+for _, operation in ipairs(cmsgpack.unpack(ARGV[2])) do
+  local key, what, number, member = KEYS[operation[1]], operation[2], operation[3] or now, operation[4]
   local result = 0
   if what == 'add' then
     result = redis.call('ZADD', key, number, member)
