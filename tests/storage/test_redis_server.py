@@ -126,6 +126,17 @@ async def test_closed_storage_can_be_opened_again(redis_server: Server) -> None:
         await storage.close()
 
 
+async def test_cancelled_open_leaves_nothing(server: Server) -> None:
+    """Neither a connection nor a half-open storage."""
+    storage = RedisStorage(server.url)
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await storage.open()
+    assert connections(server) == 0
+    with pytest.raises(StorageError, match="not open"):
+        await storage.now()
+
+
 async def test_open_storage_finds_the_backend(redis_server: Server) -> None:
     """The URL's scheme chooses it; options are passed on."""
     storage = open_storage(redis_server.url, prefix=new_prefix(), patience=1.0)

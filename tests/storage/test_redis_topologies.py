@@ -4,11 +4,18 @@ from binascii import crc_hqx
 from collections.abc import Generator
 from pathlib import Path
 
+import anyio
 import pytest
+from redis.exceptions import AskError
 
 from rewound.errors import StorageConfigError, StorageError
 from rewound.storage import Storage
 from rewound.storage.redis import RedisStorage
+from rewound.storage.redis.dialing import dial
+from rewound.storage.redis.lane import Lane
+from rewound.storage.redis.requests import Request
+from rewound.storage.redis.scripts import pack
+from rewound.storage.redis.urls import parse_target
 from tests.servers import Cluster, Sentinels, Server, started_cluster, started_sentinels
 from tests.storage.redis_load import loaded
 from tests.storage.redis_stores import new_prefix
@@ -73,6 +80,33 @@ async def test_slot_that_moves_is_followed(cluster: Cluster) -> None:
         await load.progress(20)
 
 
+async def test_listening_goes_on_with_a_node_down(cluster: Cluster) -> None:
+    """Any other node passes the notices on."""
+    async with opened(cluster.url) as storage:
+        await in_thread(cluster.servers[1].kill)
+        async with storage.notices("a") as notices:
+            assert await notices.receive() == RESET
+
+
+async def test_cluster_that_was_down_is_found_again(cluster: Cluster) -> None:
+    """While no node can say who has which slot, writers wait."""
+    async with opened(cluster.url) as storage, loaded(storage) as load:
+        await load.progress(20)
+        for server in cluster.servers:
+            await in_thread(server.kill)
+        await anyio.sleep(0.2)  # nothing answers, so there is no sign to wait for
+        for server in cluster.servers:
+            await in_thread(server.start)
+        await load.progress(20)
+
+
+async def test_worst_finding_of_all_nodes_is_reported(cluster: Cluster) -> None:
+    """One unfit node makes the cluster unfit."""
+    async with opened(cluster.url) as storage:
+        cluster.servers[2].ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+        assert {check.name: check.level for check in await storage.checks()}["memory"] == "fail"
+
+
 async def test_node_that_comes_back_is_waited_for(cluster: Cluster) -> None:
     """A primary without a replica takes its slots along, and brings them back."""
     async with opened(cluster.url) as storage, loaded(storage) as load:
@@ -123,3 +157,26 @@ async def test_any_node_of_a_cluster_will_do(cluster: Cluster) -> None:
 async def _create_many(storage: Storage) -> None:
     for number in range(10):
         await storage.create(new_run(f"r{number}"), None)
+
+
+async def test_command_that_is_sent_to_and_fro_is_slowed_down(
+    cluster: Cluster, anyio_backend_name: str
+) -> None:
+    """Nodes that contradict each other do not make a sender spin, and in the end are named."""
+    hops: list[Request] = []
+
+    def send_back(request: Request, error: AskError) -> None:
+        hops.append(request)
+        lane.submit(request)
+
+    if anyio_backend_name == "trio":
+        return  # lanes run on asyncio only
+    url = cluster.servers[0].url
+    lane = Lane("a node", lambda: dial(parse_target(url, {})), 1.0, redirect=send_back)
+    foreign = next(key for key in "abcdefgh" if crc_hqx(key.encode(), 0) % 16_384 > 10_000)
+    request = Request(b"", pack(("GET", foreign)), 1, "commit", 0.5)
+    lane.submit(request)
+    with pytest.raises(StorageError, match="a node gave no good answer"):
+        await request.future
+    assert 5 <= len(hops) < 100
+    await lane.close(0.1)

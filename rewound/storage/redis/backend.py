@@ -32,7 +32,7 @@ BEST_FIRST = ("ok", "warn", "fail")
 
 
 class Backend:
-    """One wire, and what is done over it. Made and used in one asyncio loop."""
+    """One wire, and what is done over it; used in one asyncio loop, and made anywhere."""
 
     def __init__(self, target: Target, keys: Keys, settings: Settings) -> None:
         self._target = target
