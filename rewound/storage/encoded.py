@@ -21,7 +21,7 @@ from rewound.storage.protocol import (
 
 __all__ = ["Encoded", "PayloadCodec"]
 
-MAX_RECORD = 1 << 20
+MAX_RECORD = 2 << 20
 
 
 class PayloadCodec(Protocol):
@@ -53,7 +53,8 @@ class Encoded(Forward):
     Args:
         inner: the storage that does the work.
         codec: the hook; `None` stores bytes as they are.
-        max_record: the most bytes that one record, mail or reply may have as stored, 1 MiB by default.
+        max_record: the most bytes that one record, mail or reply may have as stored. Default 2 MiB: a step whose result is just
+            below `max_payload` (1 MiB) must be stored, with the record around it.
     """
 
     def __init__(

@@ -228,7 +228,7 @@ class RedisStorage:
             yield stream
         finally:
             with anyio.CancelScope(shield=True):
-                await host.run(listener.stop)
+                await host.run(backend.stop_listening, listener)
                 await stream.aclose()
 
     async def watch(self, run_id: str, node: str) -> Head | None:
