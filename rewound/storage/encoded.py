@@ -53,8 +53,8 @@ class Encoded(Forward):
     Args:
         inner: the storage that does the work.
         codec: the hook; `None` stores bytes as they are.
-        max_record: the most bytes that one record, mail or reply may have as stored. Default 2 MiB: a step whose result is just
-            below `max_payload` (1 MiB) must be stored, with the record around it.
+        max_record: the most bytes that one record, mail or reply may have as stored. Default 2 MiB, so
+            that a result just below `max_payload` (1 MiB) can be stored with the record around it.
     """
 
     def __init__(
