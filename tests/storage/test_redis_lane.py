@@ -37,8 +37,10 @@ async def backend_on(url: str) -> AsyncGenerator[Backend, None]:
     """Open a backend in the test's own loop."""
     backend = Backend(parse_target(url, {}), Keys(new_prefix()), Settings())
     await backend.open()
-    yield backend
-    await backend.close()
+    try:
+        yield backend
+    finally:
+        await backend.close()
 
 
 async def claimed(backend: Backend, run_id: str = "r1") -> Claim:
