@@ -219,7 +219,7 @@ class Cluster:
         return all("cluster_state:ok" in str(server.ask("CLUSTER", "INFO")) for server in self.servers)
 
     def moving(self, slot: int) -> Generator[None, None, None]:
-        """Move a slot to another node, key by key; pause before each step."""
+        """Move a slot to another node; pause before its keys move, and before it is theirs."""
         source = next(server for server in self.servers if slot in _slots_of(server))
         target = next(server for server in self.servers if server is not source)
         names = {server.port: server.ask("CLUSTER", "MYID") for server in self.servers}
@@ -228,10 +228,9 @@ class Cluster:
         yield
         for key in source.ask("CLUSTER", "GETKEYSINSLOT", slot, 100):
             source.ask("MIGRATE", "127.0.0.1", target.port, key, 0, 5000)
-            yield
+        yield
         for server in (target, source):
             server.ask("CLUSTER", "SETSLOT", slot, "NODE", names[target.port])
-        yield
 
 
 def _slots_of(server: Server) -> set[int]:

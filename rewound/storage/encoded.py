@@ -23,7 +23,7 @@ from rewound.storage.protocol import (
 
 __all__ = ["Encoded", "PayloadCodec"]
 
-MAX_RECORD = 1 << 20
+MAX_RECORD = 2 << 20
 
 
 class PayloadCodec(Protocol):
@@ -55,8 +55,8 @@ class Encoded(Forward):
     Args:
         inner: the storage that does the work.
         codec: the hook; `None` stores bytes as they are.
-        max_record: the most bytes that one record, cell, header, mail or reply may have as stored, 1 MiB
-            by default.
+        max_record: the most bytes that one record, cell, header, mail or reply may have as stored. Default
+            2 MiB, so that a result just below `max_payload` (1 MiB) can be stored with what is around it.
     """
 
     def __init__(

@@ -12,6 +12,7 @@ from tests.docs.pages import PAGES, ROOT
 
 DOCS = ROOT / "docs"
 _EVENT = re.compile(r'"(rewound\.(?:run|step|rollback|claim)\.[a-z]+)"')
+_RULE = re.compile(r"^\*\*(?P<number>[SV]\d+)\..*?^Tested: (?P<tested>.*?)\n\n", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ (?P<title>.+)$", re.MULTILINE)
 _ANCHOR = re.compile(r"\]\((?P<page>[^)#:]*)#(?P<anchor>[^)]+)\)")
 
@@ -59,6 +60,16 @@ def test_named_files_are_there(name: str) -> None:
     here = {path.as_posix() for path in ROOT.rglob("*.py") if ".venv" not in path.parts}
     assert named
     assert not {file for file in named if not any(path.endswith(f"/{file}") for path in here)}
+
+
+def test_rules_are_tested_where_the_page_says() -> None:
+    """The tests that a rule names cite it by its number."""
+    rules = list(_RULE.finditer(page("rules.md")))
+    assert [rule["number"] for rule in rules] == [*(f"S{n}" for n in range(1, 13)), "V1", "V2", "V3"]
+    for rule in rules:
+        for name in re.findall(r"`(?:tests/runtime/[a-z/]*)?(test_[a-z_]+\.py)`", rule["tested"]):
+            [path] = (ROOT / "tests/runtime").rglob(name)
+            assert re.search(rf"\b{rule['number']}\b", path.read_text("utf-8")), (rule["number"], name)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

@@ -26,15 +26,18 @@ class Stage:
         log: what was done, in order.
         gates: a body that is named here waits for its event.
         errors: a body that is named here raises this.
+        pauses: how many turns of the event loop a body takes; 1 if it is not named here.
         running: how often each body is running now.
         overlaps: bodies that ran twice at a time.
         keys: the idempotency keys under which each body ran.
+        most: the most bodies that ran at a time.
     """
 
     def __init__(self) -> None:
         self.log: list[str] = []
         self.gates: dict[str, anyio.Event] = {}
         self.errors: dict[str, BaseException] = {}
+        self.pauses: dict[str, int] = {}
         self.running: Counter[str] = Counter()
         self.overlaps: list[str] = []
         self.keys: dict[str, list[str]] = {}
@@ -49,7 +52,8 @@ class Stage:
         self.running[name] += 1
         self.most = max(self.most, self.running.total())
         try:
-            await checkpoint()
+            for _ in range(self.pauses.get(name, 1)):
+                await checkpoint()
             if name in self.gates:
                 await self.gates[name].wait()
             if name in self.errors:

@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import logging
 import signal
-from collections.abc import AsyncIterator, MutableMapping
+from collections.abc import AsyncGenerator, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -145,7 +145,13 @@ class Visit:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.app, {"type": "lifespan", "state": self.state}, self.life, self.answer)
             await self.started.wait()
-            scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "state": self.state}
+            scope: Message = {
+                "type": "http",
+                "method": "GET",
+                "path": "/",
+                "headers": [],
+                "state": self.state,
+            }
             await self.app({**scope, "query_string": b""}, self.request, self.answer)
             self.done.set()
         return b"".join(message.get("body", b"") for message in self.answered)
@@ -194,7 +200,7 @@ async def test_a_lifespan_beside_others(anyio_backend: Any) -> None:
     runtime = Runtime(reactors=[Solo], state={"stage": Stage()})
 
     @asynccontextmanager
-    async def lifespan(app: object) -> AsyncIterator[dict[str, Any]]:
+    async def lifespan(app: object) -> AsyncGenerator[dict[str, Any]]:
         async with runtime:
             yield {"rewound": runtime}
 
@@ -221,7 +227,8 @@ async def test_it_leaves_the_program_alone() -> None:
         root, ours = logging.getLogger(), logging.getLogger("rewound")
         handlers = [*map(signal.getsignal, (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD))]
         logs = [[*root.handlers], root.level, [*ours.handlers], ours.level, ours.propagate]
-        return [handlers, logs, type(asyncio.get_event_loop_policy())]
+        policy = asyncio.get_event_loop_policy()  # pyright: ignore[reportDeprecated]
+        return [handlers, logs, type(policy)]
 
     before = look()
     async with Runtime(reactors=[Solo], state={"stage": Stage()}) as runtime:

@@ -169,6 +169,27 @@ async def test_listener_that_lost_its_line_says_so_and_listens_again(durable: Se
         assert (await notices.receive()).kind == "mail"
 
 
+async def test_listener_without_a_server_fails(durable: Server) -> None:
+    """Who enters `notices` gets an error when patience ends."""
+    async with opened(durable.url, patience=0.2) as storage:
+        await in_thread(durable.kill)
+        with pytest.raises(StorageError, match="cannot be listened to"):
+            async with storage.notices("a"):
+                pytest.fail("nobody can listen")
+
+
+async def test_demoted_server_is_left_and_found_again(durable: Server) -> None:
+    """A primary that became a replica refuses writes; they go on when it, or another, is one."""
+    async with opened(durable.url) as storage, loaded(storage) as load:
+        await load.progress(20)
+        durable.ask("REPLICAOF", "127.0.0.1", 1)
+        before = load.total
+        await anyio.sleep(0.1)  # writers that are refused give no sign to wait for
+        assert load.total < before + 20
+        durable.ask("REPLICAOF", "NO", "ONE")
+        await load.progress(20)
+
+
 async def test_identity_changes_with_a_restart(durable: Server) -> None:
     """Whoever sees another identity knows that the index may have lost entries."""
     async with opened(durable.url) as storage:

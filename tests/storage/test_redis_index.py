@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from rewound.errors import ClaimLost
 from rewound.storage import Answer, Commit, Mail, Query, Storage
 from rewound.storage.redis.keys import Keys, entry_name
 from tests.servers import Server
@@ -89,9 +90,10 @@ async def test_claim_of_an_ended_run_persists_all_its_keys(store: RedisStore) ->
 async def test_expired_runs_leave_every_list(store: RedisStore) -> None:
     """`purge` counts a run once, and nothing of it stays in the index."""
     keys = keys_of(store)
-    await ended(store.storage, "r1", retention=0.05)
+    await ended(store.storage, "r1", retention=0.1)
     await ended(store.storage, "r2")
-    await store.advance(0.1)
+    assert await store.storage.purge() == 0
+    await store.advance(0.2)
     assert await store.storage.purge() == 1
     assert await store.storage.purge() == 0
     assert await members(store, keys.every) == ["r2"]
@@ -266,3 +268,60 @@ async def test_ids_may_hold_anything(store: RedisStore) -> None:
     await store.storage.scan()
     assert await store.storage.append(Commit(claim, "c1", 1, [b"x"]))
     assert await needs_of(store.storage) == []
+
+
+# -- what a write leaves behind in the index
+
+
+async def test_repeated_key_leaves_no_row_of_the_second_call(store: RedisStore) -> None:
+    """A `create` that found another run takes its own entries back."""
+    keys = keys_of(store)
+    await ended(store.storage)
+    created = await store.storage.create(
+        new_run("r1", reactor="Other", status="new", commit="second", nonce="second"), "b"
+    )
+    assert not created.created
+    assert await members(store, keys.status("new")) == []
+    assert await members(store, keys.reactor("Other")) == []
+    assert await members(store, keys.owner("b")) == []
+    assert await listed(store.storage) == ["r1"]
+
+
+async def test_release_refused_for_mail_leaves_no_call(store: RedisStore) -> None:
+    """The run keeps its owner, so nobody else needs to look at it, but for the mail."""
+    keys = keys_of(store)
+    claim = await owned(store.storage)
+    await store.storage.post("r1", Mail("m1", b"x", "b"))
+    assert not await store.storage.release(claim, retention=HOUR, wake=True)
+    appended = await store.storage.append(Commit(claim, "c1", 1, [b"x"]))
+    assert (appended.length, appended.mail) == (2, 1)
+    assert await members(store, keys.wake) == [entry_name("r1", "m1")]
+    assert await members(store, keys.expiring) == []
+    await store.storage.append(Commit(claim, "c2", 2, answers=[Answer("m1", b"y")]))
+    assert await members(store, keys.wake) == []
+    assert 0 < store.client.ttl(keys.sent("m1")) <= 660
+
+
+async def test_changed_alarm_leaves_no_old_one(store: RedisStore) -> None:
+    """Only the newest alarm stands in the index, and none when it was removed."""
+    keys = keys_of(store)
+    claim = await owned(store.storage)
+    await store.storage.append(Commit(claim, "c1", 1, due=5e9))
+    await store.storage.append(Commit(claim, "c2", 1, due=6e9))
+    assert await members(store, keys.timer) == [entry_name("r1", "c2")]
+    await store.storage.append(Commit(claim, "c3", 1, due=None))
+    assert await members(store, keys.timer) == []
+
+
+async def test_refused_write_takes_nothing_back_that_another_needs(store: RedisStore) -> None:
+    """A late repeat by an owner that was replaced does not remove the alarm that it had set."""
+    keys = keys_of(store)
+    claim = await owned(store.storage)
+    await store.storage.release(claim, retention=HOUR, due=LONG_AGO, wake=True)
+    again = await store.storage.claim(await head_of(store.storage), "a", "again")
+    assert again is not None
+    with pytest.raises(ClaimLost):
+        await store.storage.release(claim, retention=HOUR, due=LONG_AGO, wake=True)
+    assert await members(store, keys.timer) == [entry_name("r1", claim.nonce)]
+    await store.storage.release(again, retention=HOUR)
+    assert ("r1", "alarm") in await needs_of(store.storage)

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from rewound.errors import StorageError
-from rewound.storage import Claim, Commit, Notice
+from rewound.storage import Claim, Commit, Notice, Query
 from rewound.storage.redis.backend import Backend
 from rewound.storage.redis.dialing import dial
-from rewound.storage.redis.keys import Keys
+from rewound.storage.redis.keys import Keys, entry_name
 from rewound.storage.redis.lane import Lane
 from rewound.storage.redis.links import Link
 from rewound.storage.redis.notices import Listener
@@ -37,8 +37,10 @@ async def backend_on(url: str) -> AsyncGenerator[Backend, None]:
     """Open a backend in the test's own loop."""
     backend = Backend(parse_target(url, {}), Keys(new_prefix()), Settings())
     await backend.open()
-    yield backend
-    await backend.close()
+    try:
+        yield backend
+    finally:
+        await backend.close()
 
 
 async def claimed(backend: Backend, run_id: str = "r1") -> Claim:
@@ -143,3 +145,13 @@ async def test_listener_that_cannot_start_says_so(redis_server: Server) -> None:
     with pytest.raises(StorageError, match="cannot be listened to"):
         await listener.started(0.1)
     await listener.stop()
+
+
+async def test_run_created_while_its_old_rows_are_removed_stays_listed(redis_server: Server) -> None:
+    """Rows that a purge removed from under a new run of the same id are put back."""
+    async with backend_on(redis_server.url) as backend:
+        await claimed(backend)
+        removed = await backend.upkeep.remove([entry_name("r1", "running", "Order"), entry_name("r1")])
+        assert removed == 1
+        page = await backend.listing.runs(Query(status="running"))
+        assert [head.run_id for head in page.heads] == ["r1"]

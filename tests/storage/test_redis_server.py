@@ -7,12 +7,12 @@ import anyio
 import pytest
 
 from rewound.errors import StorageConfigError, StorageError
-from rewound.storage import open_storage
+from rewound.storage import Answer, Commit, Mail, Query, open_storage
 from rewound.storage.redis import RedisStorage
 from tests.servers import Persistence, Server, started
 from tests.storage.redis_stores import new_prefix
 from tests.storage.redis_tools import connections, opened
-from tests.storage.stores import head_of, owned
+from tests.storage.stores import LEASE, RESET, head_of, needs_of, owned
 
 pytestmark = pytest.mark.anyio
 
@@ -126,6 +126,17 @@ async def test_closed_storage_can_be_opened_again(redis_server: Server) -> None:
         await storage.close()
 
 
+async def test_cancelled_open_leaves_nothing(server: Server) -> None:
+    """Neither a connection nor a half-open storage."""
+    storage = RedisStorage(server.url)
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await storage.open()
+    assert connections(server) == 0
+    with pytest.raises(StorageError, match="not open"):
+        await storage.now()
+
+
 async def test_open_storage_finds_the_backend(redis_server: Server) -> None:
     """The URL's scheme chooses it; options are passed on."""
     storage = open_storage(redis_server.url, prefix=new_prefix(), patience=1.0)
@@ -145,3 +156,38 @@ async def test_thousand_callers_open_no_connection(server: Server) -> None:
                 tasks.start_soon(head_of, storage)
         assert connections(server) == before == 4
     assert connections(server) == 0
+
+
+async def test_documented_permissions_are_enough(server: Server) -> None:
+    """Everything works under the ACL that docs/redis.md gives."""
+    page = (Path(__file__).parents[2] / "docs" / "redis.md").read_text("utf-8")
+    user, *rules = page.partition("```\nuser ")[2].partition("```")[0].replace("rewound", "shop").split()
+    server.ask("ACL", "SETUSER", user, *rules)
+    url = server.url.replace("://", "://shop:password@")
+    async with opened(url, prefix="shop") as storage, storage.notices("a") as notices:
+        assert await notices.receive() == RESET
+        claim = await owned(storage)
+        await storage.watch("r1", "a")
+        await storage.post("r1", Mail("m1", b"x", "a"))
+        await storage.append(
+            Commit(
+                claim,
+                "c1",
+                1,
+                [b"x"],
+                "ended",
+                terminal=True,
+                due=1.0,
+                answers=[Answer("m1", b"y")],
+                release=True,
+            )
+        )
+        assert await storage.reply("m1") == b"y"
+        assert [head.run_id for head in (await storage.runs(Query())).heads] == ["r1"]
+        assert await needs_of(storage, "a") == [("r1", "alarm")]
+        await storage.purge()
+        await storage.scan()
+        await storage.renew("a", LEASE)
+        assert {check.level for check in await storage.checks()} == {"ok", "warn"}
+        await storage.unwatch("r1", "a")
+        await storage.leave("a")

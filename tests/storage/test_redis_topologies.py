@@ -4,11 +4,18 @@ from binascii import crc_hqx
 from collections.abc import Generator
 from pathlib import Path
 
+import anyio
 import pytest
+from redis.exceptions import AskError
 
 from rewound.errors import StorageConfigError, StorageError
-from rewound.storage import Storage
+from rewound.storage import Commit, Storage
 from rewound.storage.redis import RedisStorage
+from rewound.storage.redis.dialing import dial
+from rewound.storage.redis.lane import Lane
+from rewound.storage.redis.requests import Request
+from rewound.storage.redis.scripts import pack
+from rewound.storage.redis.urls import parse_target
 from tests.servers import Cluster, Sentinels, Server, started_cluster, started_sentinels
 from tests.storage.redis_load import loaded
 from tests.storage.redis_stores import new_prefix
@@ -62,15 +69,51 @@ async def test_missing_replicas_are_waited_for_and_then_named(redis_server: Serv
 
 
 async def test_slot_that_moves_is_followed(cluster: Cluster) -> None:
-    """Runs are written on while their slots move from node to node, key by key."""
-    async with opened(cluster.url) as storage, loaded(storage, 2) as load:
-        for run_id in ("run0", "run1"):
-            await load.progress(20)
-            slot = crc_hqx(run_id.encode(), 0) % 16_384
-            moving = cluster.moving(slot)
-            for _ in moving:
-                await load.progress(5)
+    """A run is written on when its slot has moved from node to node; while it moves, writers wait."""
+    slot = crc_hqx(b"run0", 0) % 16_384
+    async with opened(cluster.url) as storage, loaded(storage, 1) as load:
         await load.progress(20)
+        for _ in cluster.moving(slot):
+            await anyio.sleep(0.2)  # Redis refuses scripts whose keys do not all exist meanwhile
+        await load.progress(20)
+
+
+async def test_slot_that_has_moved_is_found(cluster: Cluster) -> None:
+    """A client that was idle meanwhile is told where the run is now."""
+    async with opened(cluster.url) as storage:
+        claim = await owned(storage)
+        for _ in cluster.moving(crc_hqx(b"r1", 0) % 16_384):
+            pass
+        assert (await storage.append(Commit(claim, "c1", 1, [b"x"]))).length == 2
+
+
+async def test_listening_goes_on_with_a_node_down(cluster: Cluster) -> None:
+    """Any other node passes the notices on."""
+    async with opened(cluster.url) as storage:
+        await in_thread(cluster.servers[0].kill)
+        async with storage.notices("a") as notices:
+            assert await notices.receive() == RESET
+
+
+async def test_cluster_that_was_down_is_found_again(cluster: Cluster) -> None:
+    """While no node can say who has which slot, writers wait."""
+    async with opened(cluster.url) as storage, storage.notices("a") as notices, loaded(storage) as load:
+        assert await notices.receive() == RESET
+        await load.progress(20)
+        for server in cluster.servers:
+            await in_thread(server.kill)
+        await anyio.sleep(0.2)  # nothing answers, so there is no sign to wait for
+        for server in cluster.servers:
+            await in_thread(server.start)
+        await load.progress(20)
+        assert await notices.receive() == RESET
+
+
+async def test_worst_finding_of_all_nodes_is_reported(cluster: Cluster) -> None:
+    """One unfit node makes the cluster unfit."""
+    async with opened(cluster.url) as storage:
+        cluster.servers[2].ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+        assert {check.name: check.level for check in await storage.checks()}["memory"] == "fail"
 
 
 async def test_node_that_comes_back_is_waited_for(cluster: Cluster) -> None:
@@ -123,3 +166,26 @@ async def test_any_node_of_a_cluster_will_do(cluster: Cluster) -> None:
 async def _create_many(storage: Storage) -> None:
     for number in range(10):
         await storage.create(new_run(f"r{number}"), None)
+
+
+async def test_command_that_is_sent_to_and_fro_is_slowed_down(
+    cluster: Cluster, anyio_backend_name: str
+) -> None:
+    """Nodes that contradict each other do not make a sender spin, and in the end are named."""
+    hops: list[Request] = []
+
+    def send_back(request: Request, error: AskError) -> None:
+        hops.append(request)
+        lane.submit(request)
+
+    if anyio_backend_name == "trio":
+        return  # lanes run on asyncio only
+    url = cluster.servers[0].url
+    lane = Lane("a node", lambda: dial(parse_target(url, {})), 1.0, redirect=send_back)
+    foreign = next(key for key in "abcdefgh" if crc_hqx(key.encode(), 0) % 16_384 > 10_000)
+    request = Request(b"", pack(("GET", foreign)), 1, "commit", 0.5)
+    lane.submit(request)
+    with pytest.raises(StorageError, match="a node gave no good answer"):
+        await request.future
+    await lane.close(0.1)
+    assert 5 <= len(hops) < 100

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from rewound.actors import SystemClock
-from rewound.runtime.logs import log_event
+from rewound.runtime.logs import LIMIT, log_event
 from rewound.runtime.owners.bodies import Bodies
 from rewound.runtime.owners.services import Services
 
@@ -70,15 +70,26 @@ class _Watchdog:
 
     def _tell(self, blocked: float) -> None:
         frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - documented
-        stack = "".join(traceback.format_stack(frame, limit=30)) if frame else ""
         log_event(
             "rewound.step.blocking",
             logging.ERROR,
             step=_step_in(frame),
             seconds=round(blocked, 2),
             reason="it blocks the event loop; make it a plain def (it then runs in a thread), or await",
-            stack=stack,
+            stack=_innermost(frame),
         )
+
+
+def _innermost(frame: FrameType | None) -> str:
+    """Format the end of a stack, as much of it as a log event shows."""
+    kept: list[str] = []
+    room = LIMIT - 1
+    for line in reversed(traceback.format_stack(frame, limit=30) if frame else []):
+        room -= len(line)
+        if room < 0:
+            break
+        kept.append(line)
+    return "".join(reversed(kept))
 
 
 def _step_in(frame: FrameType | None) -> str | None:

@@ -66,6 +66,8 @@ class Attempt:
             TimeoutError: the body took longer.
             _CutOff: it was cut off.
         """
+        if self.cut_off:
+            raise _CutOff  # before it began: a cancelled scope would let it run to its first await
         if limit is None:
             return await self._run(body, in_thread=in_thread)
         alarm = self._clock.alarm(self._clock.now() + limit, self._expire)

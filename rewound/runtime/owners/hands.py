@@ -1,10 +1,12 @@
 """Tasks that run bodies one after another: a step need not cost a task of its own."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from contextvars import Context, copy_context
 
 import anyio
 from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
 
 __all__ = ["Hands"]
 
@@ -45,7 +47,7 @@ class Hands:
         context = copy_context()
         while job is not None:
             await job()
-            if not _same(context, copy_context()):
+            if await _was_cancelled() or not _same(context, copy_context()):
                 return
             hand = _Hand()
             self._idle.append(hand)
@@ -68,6 +70,18 @@ class _Hand:
     async def job(self) -> Job | None:
         await self._called.wait()
         return self._job
+
+
+async def _was_cancelled() -> bool:
+    """Tell whether a job, or user code around it, has cancelled this task; take that in if so.
+
+    A task that returned with a cancellation pending would count as cancelled, and end its task group.
+    """
+    if not anyio.get_current_task().has_pending_cancellation():
+        return False
+    with suppress(anyio.get_cancelled_exc_class()):
+        await checkpoint()
+    return True
 
 
 def _same(one: Context, other: Context) -> bool:

@@ -33,7 +33,7 @@ BEST_FIRST = ("ok", "warn", "fail")
 
 
 class Backend:
-    """One wire, and what is done over it. Made and used in one asyncio loop."""
+    """One wire, and what is done over it; used in one asyncio loop, and made anywhere."""
 
     def __init__(self, target: Target, keys: Keys, settings: Settings) -> None:
         self._target = target
@@ -50,6 +50,7 @@ class Backend:
         self.sweeper = Sweeper(wire, keys, index, clock)
         self.listing = Listing(wire, keys, index, clock)
         self.upkeep = Upkeep(wire, keys, index, clock)
+        self._listeners: set[Listener] = set()
 
     async def open(self) -> None:
         """Connect, read the clock, and refuse an unfit server."""
@@ -92,6 +93,8 @@ class Backend:
 
     async def close(self) -> None:
         """Flush and disconnect."""
+        for listener in list(self._listeners):
+            await self.stop_listening(listener)
         await self.wire.close()
 
     async def identity(self) -> str:
@@ -136,12 +139,19 @@ class Backend:
     async def listen(self, node: str, deliver: Callable[[Notice], Any]) -> Listener:
         """Listen to a node's channel; `deliver` is called with each notice."""
         listener = Listener(self.wire.subscriber, self._keys.channel(node), deliver)
+        # A caller that is cancelled in the very moment of the answer never gets it: `close` stops it then.
+        self._listeners.add(listener)
         try:
             await listener.started(self._settings.patience)
         except BaseException:
-            await listener.stop()
+            await self.stop_listening(listener)
             raise
         return listener
+
+    async def stop_listening(self, listener: Listener) -> None:
+        """End `listen`."""
+        self._listeners.discard(listener)
+        await listener.stop()
 
 
 def _is_final(error: Exception) -> bool:

@@ -73,6 +73,7 @@ class Lane:
         self._taught = False
         self._failures = 0
         self._reason = SILENCE
+        self._answered = False
         self._task = asyncio.create_task(self._run(), name=f"rewound: redis {name}")
         self._task.add_done_callback(self._end)
 
@@ -126,10 +127,10 @@ class Lane:
         except DISCONNECTED as error:
             await self._drop()
             trouble = error
-        if trouble is None:
-            self._failures, self._reason = 0, SILENCE
-        else:
+        if trouble is not None:
             await self._recover(trouble)
+        elif self._answered:
+            self._failures, self._reason = 0, SILENCE
 
     def _allowance(self) -> float:
         """Give the server its time, but no more than the oldest request has left."""
@@ -162,6 +163,7 @@ class Lane:
 
     async def _exchange(self, link: Link) -> Exception | None:
         """Send a batch and read its replies; return the last error that can be remedied."""
+        self._answered = False
         if not self._sent:
             return None
         await link.send_packed_command(b"".join(self._words()), check_health=False)
@@ -198,6 +200,7 @@ class Lane:
         """Answer a request, or see to it that it is repeated; return the error if so."""
         if not isinstance(reply, RedisError):
             request.answer(reply)
+            self._answered = True
             return None
         remedy = remedy_for(reply)
         if isinstance(reply, AskError):

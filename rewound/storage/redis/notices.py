@@ -77,17 +77,21 @@ class Listener:
                 continue
 
     async def _listen(self, link: Link) -> None:
-        """Deliver messages. A connection that is silent must answer a ping, or it is given up."""
         pinged = False
         while True:
-            message: Any = await link.read_response(disable_decoding=True, timeout=self._quiet)
-            if message is None and pinged:
-                raise TimeoutError
-            pinged = message is None
-            if message is None:
-                await link.send_packed_command(PING, check_health=False)
-            elif message[0] == b"message":
+            message = await link.read_response(disable_decoding=True, timeout=self._quiet)
+            pinged = await self._hear(link, message, pinged=pinged)
+
+    async def _hear(self, link: Link, message: Any, *, pinged: bool) -> bool:
+        """Deliver a message. A connection that is silent must answer a ping, or it is given up."""
+        if message is not None:
+            if message[0] == b"message":
                 self._deliver(_notice(message[2].decode()))
+            return False
+        if pinged:
+            raise TimeoutError
+        await link.send_packed_command(PING, check_health=False)
+        return True
 
 
 def _notice(text: str) -> Notice:

@@ -59,7 +59,7 @@ class Direct(Host):
 class Call:
     """One call on its way through the portal and back."""
 
-    __slots__ = ("args", "done", "error", "function", "result", "task")
+    __slots__ = ("args", "cancel", "done", "error", "function", "result")
 
     def __init__(self, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
         self.function = function
@@ -67,7 +67,11 @@ class Call:
         self.done = anyio.Event()
         self.result: Any = None
         self.error: BaseException | None = None
-        self.task: asyncio.Task[Any] | None = None
+        self.cancel: Callable[[], Any] = lambda: None
+
+    def abandon(self) -> None:
+        """Cancel it, if it has begun by now; it has: calls begin in the order of their wake-ups."""
+        self.cancel()
 
 
 class Portal(Host):
@@ -85,6 +89,7 @@ class Portal(Host):
         self._calls: deque[Call] = deque()
         self._answers: deque[Callable[[], Any]] = deque()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._woken = False
 
     async def start(self) -> None:
         """Start the thread."""
@@ -100,14 +105,15 @@ class Portal(Host):
     async def run(self, function: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
         """Call it in the thread; a cancelled caller abandons it there."""
         call = Call(function, args)
-        waking = not self._calls
         self._calls.append(call)
-        if waking:
+        if not self._woken:
+            # Set after the call is there, and cleared before the thread looks: no call is overlooked.
+            self._woken = True
             self._loop.call_soon_threadsafe(self._begin_calls)
         try:
             await call.done.wait()
         except BaseException:
-            self._loop.call_soon_threadsafe(_abandon, call)
+            self._loop.call_soon_threadsafe(call.abandon)
             raise
         if call.error is not None:
             raise call.error
@@ -121,11 +127,13 @@ class Portal(Host):
     # -- in the thread
 
     def _begin_calls(self) -> None:
+        self._woken = False
         while self._calls:
             call = self._calls.popleft()
-            call.task = self._loop.create_task(self._carry_out(call))
-            self._tasks.add(call.task)
-            call.task.add_done_callback(self._tasks.discard)
+            task = self._loop.create_task(self._carry_out(call))
+            call.cancel = task.cancel
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def _carry_out(self, call: Call) -> None:
         try:
@@ -145,11 +153,6 @@ class Portal(Host):
     def _deliver(self) -> None:
         while self._answers:
             self._answers.popleft()()
-
-
-def _abandon(call: Call) -> None:
-    if call.task is not None:
-        call.task.cancel()
 
 
 def current_host() -> Host:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, TypeVarTuple
 
 import anyio
 from anyio.abc import ObjectReceiveStream
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from rewound.errors import StorageError
 from rewound.storage.hub import NoticeStream
@@ -39,6 +39,13 @@ __all__ = ["RedisStorage", "open_redis"]
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+
+
+class Opened(Struct, frozen=True):
+    """What is there while a storage is open."""
+
+    host: Host
+    backend: Backend
 
 
 class RedisStorage:
@@ -73,53 +80,49 @@ class RedisStorage:
         self._target = parse_target(url, options)
         self._keys = Keys(prefix)
         self._settings = Settings(patience, timeout, wait_replicas)
-        self._host: Host | None = None
-        self._open: Backend | None = None
+        self._opened: Opened | None = None
 
     def __repr__(self) -> str:
         return f"RedisStorage({self._target.label}, prefix={self._keys.prefix!r})"
 
     @property
-    def _backend(self) -> Backend:
-        if self._open is None:
+    def _now(self) -> "Opened":
+        if self._opened is None:
             raise StorageError(f"the storage {self!r} is not open; call `open` first")
-        return self._open
+        return self._opened
+
+    @property
+    def _backend(self) -> Backend:
+        return self._now.backend
 
     async def _run(self, function: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
-        if self._host is None:
-            raise StorageError(f"the storage {self!r} is not open; call `open` first")
-        return await self._host.run(function, *args)
+        return await self._now.host.run(function, *args)
 
     # -- the backend itself
 
     async def open(self) -> None:
         """Connect and prepare; refuse an unfit server with `StorageConfigError`."""
-        if self._host is not None:
+        if self._opened is not None:
             return
-        self._host = current_host()
-        await self._host.start()
+        host, backend = current_host(), Backend(self._target, self._keys, self._settings)
+        self._opened = Opened(host, backend)
         try:
-            self._open = await self._host.run(self._make)
-            await self._host.run(self._open.open)
+            await host.start()
+            await host.run(backend.open)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await self.close()
             raise
 
-    async def _make(self) -> Backend:
-        return Backend(self._target, self._keys, self._settings)
-
     async def close(self) -> None:
         """Flush and disconnect. Idempotent."""
-        host, backend = self._host, self._open
-        self._host = self._open = None
-        if host is None:
+        opened, self._opened = self._opened, None
+        if opened is None:
             return
         try:
-            if backend is not None:
-                await host.run(backend.close)
+            await opened.host.run(opened.backend.close)
         finally:
-            await host.stop()
+            await opened.host.stop()
 
     async def now(self) -> float:
         """Return the server's clock: unix seconds."""
@@ -231,14 +234,13 @@ class RedisStorage:
     async def notices(self, node: str) -> AsyncGenerator[ObjectReceiveStream[Notice], None]:
         """Subscribe to a node's shared channel: one connection, however many runs and waiters."""
         stream = NoticeStream()
-        host, backend = self._host, self._backend
-        assert host is not None  # noqa: S101  # there is a backend, so there is a host
+        host, backend = self._now.host, self._backend
         listener = await host.run(backend.listen, node, host.back(stream.deliver))
         try:
             yield stream
         finally:
             with anyio.CancelScope(shield=True):
-                await host.run(listener.stop)
+                await host.run(backend.stop_listening, listener)
                 await stream.aclose()
 
     async def watch(self, run_id: str, node: str) -> Head | None:

@@ -42,7 +42,7 @@ class Upkeep:
                 changes.drop(self._keys.expiring, name, score)
                 self._expect(changes, stored)
         self._index.change_later(changes)
-        return await self._remove(gone)
+        return await self.remove(gone)
 
     async def _expiring(self, limit: int) -> dict[str, float]:
         until = repr(self._clock.now() + AHEAD)
@@ -51,11 +51,14 @@ class Upkeep:
         flat = await self._wire.send(self._keys.index_tag, pack(words))
         return {name.decode(): float(score) for name, score in zip(flat[::2], flat[1::2], strict=True)}
 
-    async def _remove(self, names: list[str]) -> int:
-        """Remove what the lists hold of runs that are gone.
+    async def remove(self, names: list[str]) -> int:
+        """Remove what the lists hold of runs that are gone; return how many were listed.
 
         A run of the same id may be created meanwhile, and find its rows in place just before they go:
         so look again afterwards.
+
+        Args:
+            names: their entries among the expiring runs.
         """
         if not names:
             return 0

@@ -171,12 +171,16 @@ class ClusterWire(Wire):
 
     async def subscriber(self) -> Link:
         """Connect to any node: a cluster passes messages on to all of them."""
-        for address in self._primaries[1:]:
-            try:
-                return await self._dial(address)
-            except DISCONNECTED:
-                continue
-        return await self._dial(self._primaries[0])
+        return await self._dial_any(self._primaries)
+
+    async def _dial_any(self, addresses: Sequence[Address | None]) -> Link:
+        first, *others = addresses
+        try:
+            return await self._dial(first)
+        except DISCONNECTED:
+            if not others:
+                raise
+        return await self._dial_any(others)
 
 
 def make_wire(target: Target, settings: Settings) -> Wire:
