@@ -252,7 +252,7 @@ def test_undo_of_a_stuck_run_reaches_its_child() -> None:
     world.succeed("a", "child/c1")
     world.die()
     world.handle()
-    assert world.state.status == "stuck"
+    assert world.state.stuck is not None
     world.ask("undo")
     world.hand_back(3)
     assert handlers(world) == ["child: compensated c2", "child: undone c1", "undone a"]
