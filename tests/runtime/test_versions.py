@@ -5,7 +5,17 @@ from typing import Any
 
 import pytest
 
-from rewound import Completed, DefinitionError, Failed, Reactor, RunStuck, StorageError, WrongStatus, step
+from rewound import (
+    Completed,
+    DefinitionError,
+    Failed,
+    Reactor,
+    RunStuck,
+    Runtime,
+    StorageError,
+    WrongStatus,
+    step,
+)
 from rewound.runtime.engine.records import FORMAT
 from rewound.storage.faults import Fault
 from rewound.storage.protocol import Claim, Commit
@@ -307,3 +317,26 @@ async def test_parking_is_tried_again(net: Net) -> None:
     await net.runtime(Shrunk, plan=[Fault("fail", at=1, method="append")])
     await net.advance(10 * LEASE)
     assert await net.status(run_id) == "stuck"
+
+
+async def test_two_tasks_that_take_one_run_over(net: Net, stage: Stage) -> None:
+    """Lesson 3: the sweeper and a verb that are about the same run get in each other's way nowhere."""
+    run_id = await interrupted(net)
+    stage.close("b")
+    peer = await net.peer(Grown, plan=[Fault("hang", at=1, method="load")])
+    await net.advance(1.5 * LEASE)
+    async with net.background() as tasks:
+        tasks.start_soon(ask_nothing, peer.runtime, run_id)
+        await net.advance(2 * LEASE)
+        peer.faults.proceed()
+        await net.advance(LEASE)
+    assert run_id in peer.services.claims
+    assert stage.overlaps == []
+    stage.open("b")
+    assert await (await peer.runtime.get(run_id, Grown)).result(timeout=1) == "grown"
+
+
+async def ask_nothing(runtime: Runtime, run_id: str) -> None:
+    """Ask for what is refused, so that the run is looked at."""
+    with pytest.raises(WrongStatus):
+        await runtime.retry(run_id)

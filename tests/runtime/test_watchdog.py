@@ -61,7 +61,7 @@ async def test_a_step_that_blocks_the_loop(tmp_path: Path, caplog: pytest.LogCap
 async def elsewhere(url: str, log: list[str]) -> None:
     """Be the node that takes the run over: on another event loop, which goes on meanwhile."""
     async with Runtime(url, reactors=[Blocks], state={"log": log, "block": ""}, lease=LEASE) as runtime:
-        while not [each async for each in runtime.runs(status="completed")]:
+        while not [each async for each in runtime.runs(status="completed")]:  # noqa: ASYNC110
             await anyio.sleep(LEASE / 10)
 
 
