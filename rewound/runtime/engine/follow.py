@@ -59,10 +59,9 @@ def follow(
     """
     if state.terminal or state.status == "stuck":
         return []
+    missing = state.in_flight.difference(bodies)
     effects: list[Effect] = [
-        RunBody(step, state.steps[step].attempt)
-        for step in plan.steps
-        if step in state.in_flight - set(bodies)
+        RunBody(step, state.steps[step].attempt) for step in plan.steps if step in missing
     ]
     effects += [CutBody(step) for step in sorted(doomed(plan, state))]
     if state.queue and handler is None and (state.handler_retry_at or 0.0) <= at:

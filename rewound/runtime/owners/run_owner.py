@@ -1,14 +1,14 @@
 """The one writer of a run."""
 
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
 
 from rewound.actors import Actor, Letter
-from rewound.errors import ActorStopped, ClaimLost, JournalMismatch, RewoundError, StorageError
+from rewound.errors import ClaimLost, JournalMismatch, RewoundError, StorageError
 from rewound.runtime.declare import Plan, redacted_inputs
 from rewound.runtime.engine import (
     CutBody,
@@ -23,7 +23,7 @@ from rewound.runtime.engine import (
     startable,
 )
 from rewound.runtime.engine.messages import Adopted, HandlerDone, Settled, Tick, Verb
-from rewound.runtime.engine.records import Record, decode_records
+from rewound.runtime.engine.records import Record
 from rewound.runtime.logs import log_event
 from rewound.runtime.owners.alarm import RunAlarm
 from rewound.runtime.owners.bodies import Bodies
@@ -33,6 +33,7 @@ from rewound.runtime.owners.narrate import narrate
 from rewound.runtime.owners.opening import Birth, Opening, adopt, create
 from rewound.runtime.owners.replies import decode_verb, encode_reply
 from rewound.runtime.owners.services import Services
+from rewound.runtime.owners.signals import Signals
 from rewound.runtime.owners.turns import Turns
 from rewound.storage.protocol import Answer, Created, Mail
 
@@ -80,11 +81,12 @@ class RunOwner(Actor[OwnerMail]):
         self._services = services
         self._birth = birth
         self._crashed = crashed
-        self._turns = Turns(services.slots, self._wake, granted)
+        self._signals = Signals(services)
+        self._turns = Turns(services.slots, self._signals.wake, granted)
         self._state = RunState()
         self._stored = False
         self._closing = services.closing
-        self._alarm = RunAlarm(services, self._rang)
+        self._alarm = RunAlarm(services, self._signals.ring)
 
     @property
     def state(self) -> RunState | None:
@@ -95,6 +97,7 @@ class RunOwner(Actor[OwnerMail]):
 
     async def run(self, serve: Callable[[], Awaitable[None]]) -> None:
         """Live until the run is given up or lost. A storage failure ends the owner, never its node."""
+        self._signals.lead_to(self.ref)
         try:
             async with anyio.create_task_group() as tasks:
                 if await self._open(tasks):
@@ -136,18 +139,18 @@ class RunOwner(Actor[OwnerMail]):
             instance=opening.instance,
             state=opening.state,
             tasks=tasks,
-            report=self._signal,
+            report=self._signals.send,
         )
 
     async def started(self) -> None:
         """Act on a new run's first records, or find out what an adopted one needs."""
         self.born.set()
         if self._birth is not None:
-            self._narrate(decode_records(self._birth.new.records))
+            self._narrate(self._birth.records)
             self._turns.take(len(self._state.in_flight))
             self._act(self._state.in_flight)
             if self._closing or startable(self._state):
-                self._wake()  # not all first steps got a slot; or nobody will tell it to close
+                self._signals.wake()  # not all first steps got a slot; or nobody will tell it to close
             return
         at = self._services.time()
         adopted = Adopted(at, self._crashed, self._services.settings.max_recoveries)
@@ -264,7 +267,7 @@ class RunOwner(Actor[OwnerMail]):
             return False
         appended = await self._ledger.commit(self._state, records, answers, release=leave, due=due)
         if appended.mail and leave:
-            self._signal("mail", ReadMail())
+            self._signals.send("mail", ReadMail())
         return appended.released
 
     def _distant_alarm(self) -> float | None:
@@ -294,24 +297,10 @@ class RunOwner(Actor[OwnerMail]):
         if not released and self._closing and not self._bodies.busy:
             released = await self._ledger.release(wake=True)
             if not released:  # mail came in, which is answered first
-                self._signal("mail", ReadMail())
+                self._signals.send("mail", ReadMail())
         if released:
             self._services.claims.pop(self.run_id, None)
             self.stop()
-
-    # -- signals to itself
-
-    def _wake(self) -> None:
-        self._signal("slot", Wake())
-
-    def _rang(self) -> None:
-        self._signal("alarm", Tick(self._services.time()))
-
-    def _signal(self, key: Hashable, message: OwnerMail) -> None:
-        try:
-            self.ref.signal(key, message)
-        except ActorStopped:
-            return  # given up meanwhile: storage has all that the next owner needs
 
     def _narrate(self, records: list[Record]) -> None:
         if records:
