@@ -14,9 +14,11 @@ from rewound import (
     Runtime,
     StorageError,
     WrongStatus,
+    plan_of,
     step,
 )
-from rewound.runtime.engine.records import FORMAT
+from rewound.runtime.engine.records import FORMAT, Spawned, encode_record
+from rewound.runtime.node.objections import objection_to
 from rewound.storage.faults import Fault
 from rewound.storage.protocol import Claim, Commit
 from tests.runtime.nodes import LEASE, Net, Stage
@@ -291,6 +293,19 @@ async def test_a_newer_record_format(net: Net) -> None:
     await net.runtime(Old)
     await net.advance(5 * LEASE)
     assert await net.status(run_id) == "stuck"
+
+
+@pytest.mark.parametrize(
+    ("journal", "objection"),
+    [
+        ([], "its journal does not begin with its inputs"),
+        ([b"\xc1"], "UnknownRecord"),
+        ([encode_record(Spawned(0.0, b"", "Shop", 1, "no shape"))], "ValidationError"),
+    ],
+)
+async def test_journals_that_say_nothing(journal: list[bytes], objection: str) -> None:
+    """Lesson 7: a journal that cannot be compared is an objection, never a crash."""
+    assert objection in objection_to(journal, plan_of(Old))
 
 
 async def test_unknown_reactor_is_left_alone(
