@@ -97,6 +97,7 @@ def _start_owner(
     records: list[Record] = [Spawned(at, raw, plan.name, plan.version, plan.shape)]
     state: RunState = fold(plan, records)
     records += start(plan, state, at, granted)
+    token = secrets.token_hex(12)
     new = NewRun(
         run_id=run_id,
         reactor=plan.name,
@@ -104,11 +105,11 @@ def _start_owner(
         format=FORMAT,
         fingerprint=plan.fingerprint,
         records=[encode_record(record) for record in records],
-        commit=secrets.token_hex(6),
-        nonce=secrets.token_hex(6),
+        commit=token[:12],
+        nonce=token[12:],
         key=key,
     )
-    owner = RunOwner(services, plan, run_id, birth=Birth(new, state, instance), granted=granted)
+    owner = RunOwner(services, plan, run_id, birth=Birth(new, records, state, instance), granted=granted)
     launch(services, node.supervisor, owner, contextvars.copy_context())
     return owner
 

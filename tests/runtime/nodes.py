@@ -98,6 +98,12 @@ class Peer:
         return str(internals._node.services.node)
 
     @property
+    def adoption(self) -> Any:
+        """What takes runs over for it."""
+        internals: Any = self.runtime
+        return internals._node.adoption
+
+    @property
     def services(self) -> Any:
         """What its owners share, to look at its books."""
         internals: Any = self.runtime
@@ -176,6 +182,12 @@ class Net:
         """Lose a run altogether."""
         tables: Any = vars(self.memory)["_tables"]
         tables.remove(tables._entries[run_id])
+
+    def replace_journal(self, run_id: str, records: list[bytes], status: str) -> None:
+        """Put other records in the place of a run's own."""
+        tables: Any = vars(self.memory)["_tables"]
+        tables.journals[run_id][:] = records
+        tables._entries[run_id].length, tables._entries[run_id].status = len(records), status
 
     def break_journal(self, run_id: str) -> None:
         """Make a run's last record speak of a step that never was, and of one record more."""

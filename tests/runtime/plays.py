@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rewound import Context, Reactor, StepError, step
+from rewound import Context, Reactor, Retry, StepError, step
 
 Stagehand = Context[dict[str, Any]]
 
@@ -105,3 +105,15 @@ class Fork(Solo):
     async def join(self, left: str, middle: str, right: str, ctx: Stagehand) -> str:
         """Act."""
         return await act(ctx, "join")
+
+
+class Later(Reactor[str]):
+    """A step whose second attempt is an hour away."""
+
+    @step(retry=Retry(attempts=2, delay=3600, max_delay=3600, jitter=0))
+    async def a(self, ctx: Stagehand) -> str:
+        """Act; the first attempt fails."""
+        await act(ctx, "a")
+        if ctx.attempt == 1:
+            raise ConnectionError
+        return "at last"

@@ -3,11 +3,11 @@
 import anyio
 import pytest
 
-from rewound import Completed, Failed, Reactor, Retry, RunFailed, RunStuck, step
+from rewound import Completed, Failed, Reactor, RunFailed, RunStuck, step
 from rewound.storage.faults import Fault
 from rewound.storage.protocol import Claim, Commit
 from tests.runtime.nodes import LEASE, Net, Stage
-from tests.runtime.plays import Chain, Fork, Solo, Stagehand, act
+from tests.runtime.plays import Chain, Fork, Later, Solo, Stagehand, act
 
 pytestmark = pytest.mark.anyio
 
@@ -223,18 +223,6 @@ async def test_a_bad_run_strands_no_other(net: Net, stage: Stage) -> None:
         assert await (await runtime.get(run.id, Solo)).result(timeout=1) == "a"
     await net.advance(2 * LEASE)
     assert await net.status(runs[0].id) == "stuck"
-
-
-class Later(Reactor[str]):
-    """A step whose second attempt is an hour away."""
-
-    @step(retry=Retry(attempts=2, delay=3600, max_delay=3600, jitter=0))
-    async def a(self, ctx: Stagehand) -> str:
-        """Act; the first attempt fails."""
-        await act(ctx, "a")
-        if ctx.attempt == 1:
-            raise ConnectionError
-        return "at last"
 
 
 async def test_a_distant_retry_leaves_memory(net: Net, stage: Stage) -> None:

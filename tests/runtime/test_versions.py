@@ -5,8 +5,20 @@ from typing import Any
 
 import pytest
 
-from rewound import Completed, DefinitionError, Failed, Reactor, RunStuck, StorageError, WrongStatus, step
-from rewound.runtime.engine.records import FORMAT
+from rewound import (
+    Completed,
+    DefinitionError,
+    Failed,
+    Reactor,
+    RunStuck,
+    Runtime,
+    StorageError,
+    WrongStatus,
+    plan_of,
+    step,
+)
+from rewound.runtime.engine.records import FORMAT, Spawned, encode_record
+from rewound.runtime.node.objections import objection_to
 from rewound.storage.faults import Fault
 from rewound.storage.protocol import Claim, Commit
 from tests.runtime.nodes import LEASE, Net, Stage
@@ -283,6 +295,19 @@ async def test_a_newer_record_format(net: Net) -> None:
     assert await net.status(run_id) == "stuck"
 
 
+@pytest.mark.parametrize(
+    ("journal", "objection"),
+    [
+        ([], "its journal does not begin with its inputs"),
+        ([b"\xc1"], "UnknownRecord"),
+        ([encode_record(Spawned(0.0, b"", "Shop", 1, "no shape"))], "ValidationError"),
+    ],
+)
+async def test_journals_that_say_nothing(journal: list[bytes], objection: str) -> None:
+    """Lesson 7: a journal that cannot be compared is an objection, never a crash."""
+    assert objection in objection_to(journal, plan_of(Old))
+
+
 async def test_unknown_reactor_is_left_alone(
     net: Net, stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -307,3 +332,26 @@ async def test_parking_is_tried_again(net: Net) -> None:
     await net.runtime(Shrunk, plan=[Fault("fail", at=1, method="append")])
     await net.advance(10 * LEASE)
     assert await net.status(run_id) == "stuck"
+
+
+async def test_two_tasks_that_take_one_run_over(net: Net, stage: Stage) -> None:
+    """Lesson 3: the sweeper and a verb that are about the same run get in each other's way nowhere."""
+    run_id = await interrupted(net)
+    stage.close("b")
+    peer = await net.peer(Grown, plan=[Fault("hang", at=1, method="load")])
+    await net.advance(1.5 * LEASE)
+    async with net.background() as tasks:
+        tasks.start_soon(ask_nothing, peer.runtime, run_id)
+        await net.advance(2 * LEASE)
+        peer.faults.proceed()
+        await net.advance(LEASE)
+    assert run_id in peer.services.claims
+    assert stage.overlaps == []
+    stage.open("b")
+    assert await (await peer.runtime.get(run_id, Grown)).result(timeout=1) == "grown"
+
+
+async def ask_nothing(runtime: Runtime, run_id: str) -> None:
+    """Ask for what is refused, so that the run is looked at."""
+    with pytest.raises(WrongStatus):
+        await runtime.retry(run_id)

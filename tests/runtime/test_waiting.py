@@ -168,3 +168,28 @@ async def test_no_result(net: Net) -> None:
     run = await runtime.spawn(Nothing())
     assert await run.outcome() == Completed(None)
     assert repr(run) == f"<Run Nothing {run.id}>"
+
+
+async def test_a_second_waiter_while_the_first_still_asks_for_the_watch(net: Net, stage: Stage) -> None:
+    """Lesson 30: who came after the first looked before the watch was there; it is told to look again."""
+    owner, other = await net.runtime(Solo), await net.peer(Solo)
+    stage.close("a")
+    run = await owner.spawn(Solo())
+    handle = await other.runtime.get(run.id, Solo)
+    other.faults.plan = [Fault("hang", 1, method="watch")]
+    results: list[str] = []
+
+    async def wait() -> None:
+        results.append(await handle.result())
+
+    async with net.background() as tasks:
+        tasks.start_soon(wait)
+        await net.settle()
+        tasks.start_soon(wait)
+        await net.settle()
+        stage.open("a")
+        await net.settle()
+        assert results == []
+        other.faults.proceed()
+        await net.settle()
+    assert results == ["a", "a"]

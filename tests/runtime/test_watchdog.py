@@ -1,5 +1,6 @@
 """A body that blocks the event loop past the lease. The one suite that needs real time to pass."""
 
+import inspect
 import time
 from pathlib import Path
 from threading import Thread
@@ -9,6 +10,7 @@ import anyio
 import pytest
 
 from rewound import Context, Reactor, Runtime, step
+from rewound.runtime.node.watchdog import innermost
 
 pytestmark = pytest.mark.anyio
 
@@ -61,7 +63,7 @@ async def test_a_step_that_blocks_the_loop(tmp_path: Path, caplog: pytest.LogCap
 async def elsewhere(url: str, log: list[str]) -> None:
     """Be the node that takes the run over: on another event loop, which goes on meanwhile."""
     async with Runtime(url, reactors=[Blocks], state={"log": log, "block": ""}, lease=LEASE) as runtime:
-        while not [each async for each in runtime.runs(status="completed")]:
+        while not [each async for each in runtime.runs(status="completed")]:  # noqa: ASYNC110
             await anyio.sleep(LEASE / 10)
 
 
@@ -74,3 +76,23 @@ async def test_an_undo_that_blocks_the_loop(caplog: pytest.LogCaptureFixture) ->
         await run.undo()
         await run.outcome(timeout=20)
     assert told(caplog)[0]["step"] == "Blocks.a"
+
+
+async def test_a_blocked_loop_without_a_step(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever else blocks the loop is logged, too: without a step, but with its stack."""
+    async with Runtime(reactors=[Blocks], lease=LEASE):
+        await anyio.lowlevel.checkpoint()
+        time.sleep(LEASE)  # noqa: ASYNC251 - that is the point
+    (blocking,) = told(caplog)
+    assert "step" not in blocking
+    assert "time.sleep(LEASE)" in blocking["stack"]
+
+
+def test_a_short_stack_is_told_in_full() -> None:
+    """A stack that a log event has room for is not cut."""
+    stacks: list[str] = []
+    thread = Thread(target=lambda: stacks.append(innermost(inspect.currentframe())))
+    thread.start()
+    thread.join()
+    assert "in run" in stacks[0]
+    assert stacks[0].count("File") > 1

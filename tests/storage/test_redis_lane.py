@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 
 from rewound.errors import StorageError
@@ -15,7 +16,7 @@ from rewound.storage.redis.lane import Lane
 from rewound.storage.redis.links import Link
 from rewound.storage.redis.notices import Listener
 from rewound.storage.redis.requests import Request
-from rewound.storage.redis.scripts import pack
+from rewound.storage.redis.scripts import SCRIPTS, pack
 from rewound.storage.redis.urls import parse_target
 from rewound.storage.redis.wire import Settings
 from tests.servers import Server
@@ -155,3 +156,29 @@ async def test_run_created_while_its_old_rows_are_removed_stays_listed(redis_ser
         assert removed == 1
         page = await backend.listing.runs(Query(status="running"))
         assert [head.run_id for head in page.heads] == ["r1"]
+
+
+async def test_write_that_comes_late_for_its_entries_is_refused(redis_server: Server) -> None:
+    """By then its index entries may have been dropped as stale: nothing is written."""
+    async with backend_on(redis_server.url) as backend:
+        claim = await claimed(backend)
+        run, new = backend.keys.run("r1"), backend.keys.run("r2")
+        late, epoch = "1.0", b"%d" % claim.epoch
+        more = (late, b"=done", b"", b"0", "5e9", b"0", b"0", "60.0", "", b"600")
+        fields = msgspec.msgpack.encode(["status", "running"])
+        calls = {
+            "create": SCRIPTS["create"].call((new.head, new.journal), late, fields, b"x"),
+            "claim": SCRIPTS["claim"].call(run.all(), late, epoch, claim.nonce, "b", "n", "a"),
+            "append": SCRIPTS["append"].call(run.all(), epoch, claim.nonce, "c1", b"1", b"10", *more, b"x"),
+            "release": SCRIPTS["release"].call(run.all(), late, epoch, claim.nonce, "60.0", b"1", ""),
+            "post": SCRIPTS["post"].call(
+                (run.head, run.mail, run.reply("m")), late, "m", "b", b"x", "", "r1"
+            ),
+        }
+        before = await backend.runs.load("r1")
+        for name, call in calls.items():
+            tag = new.tag if name == "create" else run.tag
+            reply = await backend.wire.send(tag, call)
+            assert reply[0] == b"late", name
+        assert await backend.runs.load("r1") == before
+        assert await backend.runs.load("r2") is None

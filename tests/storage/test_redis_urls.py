@@ -57,6 +57,7 @@ def test_cluster_url_names_nodes() -> None:
     [
         ("http://h", "cannot be used"),
         ("redis://h:port", "cannot be used"),
+        ("redis://h?patience=long", "cannot be used: could not convert"),
         ("redis://h?decode_responses=True", "decode_responses=True .* remove it"),
         ("redis+sentinel://h", "write redis\\+sentinel://host:port"),
         ("redis+sentinel:///shop", "write redis\\+sentinel://host:port"),
@@ -84,6 +85,14 @@ def test_no_message_shows_the_password() -> None:
     shown = f"{caught.value} {RedisStorage('redis://user:secret@h', password='secret')!r}"  # noqa: S106
     assert "secret" not in shown
     assert "h:6379/0" in shown
+
+
+@pytest.mark.parametrize("scheme", ["redis", "redis+cluster"])
+def test_url_may_give_our_own_options(scheme: str) -> None:
+    """What is configured by a URL alone can still choose its prefix."""
+    target = parse_target(f"{scheme}://h?prefix=shop&patience=2.5&wait_replicas=1", {})
+    assert target.ours == {"prefix": "shop", "patience": 2.5, "wait_replicas": 1}
+    assert "prefix='shop'" in repr(RedisStorage(f"{scheme}://h?prefix=shop", prefix="other"))
 
 
 def test_unknown_option_is_refused() -> None:

@@ -139,17 +139,20 @@ class Adoption:
         """Claim a run and note the claim; `None` if it is somebody's, or the node was fenced meanwhile.
 
         The claim is noted before it is asked for: should the answer never come, the sweeper finds a claim
-        without an owner and looks what was stored.
+        without an owner and looks what was stored. Whoever asks again, also another task at the same time,
+        asks for the noted one: a repeat, which storage recognises by its nonce.
         """
         services, run_id, node = self._services, head.run_id, self._services.node
-        if not node:
+        if not node or self._supervisor.find(run_id) is not None:
             return None
         if head.node == node:  # ours, though we lost sight of it
             claim: Claim | None = Claim(run_id, node, head.epoch, head.nonce)
         else:
-            nonce = secrets.token_hex(6)
-            noted = services.claims[run_id] = Claim(run_id, node, head.epoch + 1, nonce)
-            claim = await services.storage.claim(head, node, nonce)
+            noted = services.claims.get(run_id)
+            if noted is None or noted.epoch != head.epoch + 1:
+                noted = Claim(run_id, node, head.epoch + 1, secrets.token_hex(6))
+            services.claims[run_id] = noted
+            claim = await services.storage.claim(head, node, noted.nonce)
             if claim is None and services.claims.get(run_id) is noted:
                 del services.claims[run_id]
         if claim is None or node != services.node or self._supervisor.find(run_id) is not None:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from rewound.actors import Supervisor
 from rewound.errors import ActorStopped, StorageError
@@ -51,10 +52,8 @@ class Listener:
 
     def _tell_owner(self, run_id: str) -> None:
         owner = self._supervisor.find(run_id)
-        if owner is None:
-            self._look()
-            return
-        try:
-            owner.signal("mail", ReadMail())
-        except ActorStopped:
-            self._look()
+        with suppress(ActorStopped):  # it is ending
+            if owner is not None:
+                owner.signal("mail", ReadMail())
+                return
+        self._look()

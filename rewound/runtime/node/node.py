@@ -42,6 +42,9 @@ class Node:
         open_state: opens what the application put on the runtime.
     """
 
+    chores: TaskGroup
+    """What the node does beside its owners; there is none before it serves."""
+
     def __init__(self, services: Services, plans: Mapping[str, Plan], open_state: OpenState) -> None:
         self.services = services
         self.supervisor = Supervisor(clock=services.clock, on_give_up=self._gave_up, on_end=self._owner_ended)
@@ -50,7 +53,6 @@ class Node:
         self.sweeper = Sweeper(services, self.adoption, self.watches, plans)
         self.finished = anyio.Event()
         self.leftovers: list[str] = []
-        self.chores: TaskGroup | None = None
         self._open_state = open_state
         self._online = anyio.Event()
         self._closing = anyio.Event()
@@ -111,7 +113,7 @@ class Node:
 
     def take_soon(self, need: Need) -> None:
         """See to a run at once, in a task of the node's own."""
-        if self.chores is not None and not self.services.closing:
+        if not self.services.closing:
             self.chores.start_soon(self._take, need)
 
     async def news_or_poll(self, news: Listening) -> None:
@@ -191,10 +193,9 @@ class Node:
         self._check_open()
 
     def _gave_up(self, run_id: Any, crash: Exception) -> None:
-        if self.chores is not None:
-            error = first_in(crash)
-            reason = f"its owner crashed again and again: {type(error).__name__}: {error}"
-            self.chores.start_soon(self.adoption.give_up, run_id, reason)
+        error = first_in(crash)
+        reason = f"its owner crashed again and again: {type(error).__name__}: {error}"
+        self.chores.start_soon(self.adoption.give_up, run_id, reason)
 
     async def _take(self, need: Need) -> None:
         try:
@@ -230,11 +231,9 @@ class Node:
         tasks.cancel_scope.cancel()
 
     def _order(self, order: Close) -> None:
-        for run_id in list(self.services.owners):
-            ref = self.supervisor.find(run_id)
-            if ref is not None:
-                with suppress(ActorStopped):  # it is ending by itself
-                    ref.signal("close", order)
+        for owner in list(self.services.owners.values()):
+            with suppress(ActorStopped):  # it is ending by itself
+                owner.ref.signal("close", order)
 
     async def _emptied(self, patience: float) -> bool:
         """Wait until no owner is left; return whether that came in time."""

@@ -14,7 +14,7 @@ from rewound.runtime.logs import LIMIT, log_event
 from rewound.runtime.owners.bodies import Bodies
 from rewound.runtime.owners.services import Services
 
-__all__ = ["watching"]
+__all__ = ["innermost", "watching"]
 
 _BODIES = (Bodies.run_step.__code__, Bodies.run_handler.__code__)
 
@@ -76,11 +76,11 @@ class _Watchdog:
             step=_step_in(frame),
             seconds=round(blocked, 2),
             reason="it blocks the event loop; make it a plain def (it then runs in a thread), or await",
-            stack=_innermost(frame),
+            stack=innermost(frame),
         )
 
 
-def _innermost(frame: FrameType | None) -> str:
+def innermost(frame: FrameType | None) -> str:
     """Format the end of a stack, as much of it as a log event shows."""
     kept: list[str] = []
     room = LIMIT - 1

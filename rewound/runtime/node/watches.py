@@ -31,6 +31,8 @@ class Watches:
         try:
             if self._counts[run_id] == 1 and self._services.node:  # without a lease: `renew` will do it
                 await self._services.storage.watch(run_id, self._services.node)
+                # Those who came meanwhile looked before the watch was there, and may have missed the end.
+                self._services.waiters.notify(run_id)
             yield
         finally:
             self._counts[run_id] -= 1

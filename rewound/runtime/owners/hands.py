@@ -33,14 +33,14 @@ class Hands:
     def do(self, job: Job) -> None:
         """Start a job; its exceptions are the task group's."""
         if self._idle:
-            self._idle.pop().take(job)
+            self._idle.pop().call(job)
         else:
             self._tasks.start_soon(self._work, job)
 
     def dismiss(self) -> None:
         """End the tasks that wait for a job."""
         while self._idle:
-            self._idle.pop().take(None)
+            self._idle.pop().call(None)
 
     async def _work(self, first: Job) -> None:
         job: Job | None = first
@@ -51,25 +51,22 @@ class Hands:
                 return
             hand = _Hand()
             self._idle.append(hand)
-            job = await hand.job()
+            await hand.called.wait()
+            job = hand.job
 
 
 class _Hand:
     """A task that waits for a job."""
 
-    __slots__ = ("_called", "_job")
+    __slots__ = ("called", "job")
 
     def __init__(self) -> None:
-        self._called = anyio.Event()
-        self._job: Job | None = None
+        self.called = anyio.Event()
+        self.job: Job | None = None
 
-    def take(self, job: Job | None) -> None:
-        self._job = job
-        self._called.set()
-
-    async def job(self) -> Job | None:
-        await self._called.wait()
-        return self._job
+    def call(self, job: Job | None) -> None:
+        self.job = job
+        self.called.set()
 
 
 async def _was_cancelled() -> bool:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from rewound.errors import ClaimLost, RewoundError
 from rewound.runtime.declare import Plan, Reactor, load_inputs
 from rewound.runtime.engine import RunState, fold
-from rewound.runtime.engine.records import decode_records
+from rewound.runtime.engine.records import Record, decode_records
 from rewound.runtime.owners.services import Services
 from rewound.storage.protocol import Claim, Created, NewRun
 
@@ -19,11 +19,13 @@ class Birth(Struct, frozen=True):
 
     Args:
         new: what to store.
+        records: its records.
         state: what these records add up to.
         instance: the run's inputs.
     """
 
     new: NewRun
+    records: list[Record]
     state: RunState
     instance: Reactor[Any]
 

@@ -1,7 +1,7 @@
 """The one writer of a run."""
 
 import logging
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -9,7 +9,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from rewound.actors import Actor, Letter, Supervisor
-from rewound.errors import ActorStopped, ClaimLost, JournalMismatch, RewoundError, StorageError
+from rewound.errors import ClaimLost, JournalMismatch, RewoundError, StorageError
 from rewound.runtime.declare import Plan, redacted_inputs
 from rewound.runtime.engine import (
     Place,
@@ -24,7 +24,7 @@ from rewound.runtime.engine import (
     wanted,
 )
 from rewound.runtime.engine.messages import Adopted, HandlerDone, Refused, Settled, Tick, Verb
-from rewound.runtime.engine.records import Record, decode_records
+from rewound.runtime.engine.records import Record
 from rewound.runtime.logs import log_event
 from rewound.runtime.owners.alarm import RunAlarm
 from rewound.runtime.owners.hands import Hands
@@ -44,6 +44,7 @@ from rewound.runtime.owners.narrate import narrate
 from rewound.runtime.owners.opening import Birth, Opening, adopt, create
 from rewound.runtime.owners.replies import decode_verb, encode_reply
 from rewound.runtime.owners.services import Services
+from rewound.runtime.owners.signals import Signals
 from rewound.runtime.owners.turns import Turns
 from rewound.runtime.owners.values import Site
 from rewound.runtime.owners.work import Work
@@ -93,11 +94,12 @@ class RunOwner(Actor[OwnerMail]):
         self._services = services
         self._birth = birth
         self._crashed = crashed
-        self._turns = Turns(services.slots, self._wake, granted)
+        self._signals = Signals(services)
+        self._turns = Turns(services.slots, self._signals.wake, granted)
         self._state = RunState()
         self._stored = False
         self._closing = services.closing
-        self._alarm = RunAlarm(services, self._rang)
+        self._alarm = RunAlarm(services, self._signals.ring)
 
     @property
     def state(self) -> RunState | None:
@@ -108,6 +110,7 @@ class RunOwner(Actor[OwnerMail]):
 
     async def run(self, serve: Callable[[], Awaitable[None]]) -> None:
         """Live until the run is given up or lost. A storage failure ends the owner, never its node."""
+        self._signals.lead_to(self.ref)
         try:
             async with self._supervisor() as maps, anyio.create_task_group() as tasks:
                 if await self._open(tasks, maps):
@@ -153,19 +156,19 @@ class RunOwner(Actor[OwnerMail]):
             hands=self._hands,
             maps=maps,
             crashed=self._crashed,
-            report=self._signal,
+            report=self._signals.send,
         )
 
     async def started(self) -> None:
         """Act on a new run's first records, or find out what an adopted one needs."""
         self.born.set()
         if self._birth is not None:
-            self._narrate(decode_records(self._birth.new.records))
+            self._narrate(self._birth.records)
             bodies = places_of(self.plan, self._state)
             self._turns.take(len(bodies))
             self._act(bodies)
             if self._closing or wanted(self.plan, self._state):
-                self._wake()  # not all first steps got a slot; or nobody will tell it to close
+                self._signals.wake()  # not all first steps got a slot; or nobody will tell it to close
             return
         at = self._services.time()
         adopted = Adopted(at, self._crashed, self._services.settings.max_recoveries)
@@ -289,7 +292,7 @@ class RunOwner(Actor[OwnerMail]):
             return False
         appended = await self._ledger.commit(self._state, records, answers, release=leave, due=due)
         if appended.mail and leave:
-            self._signal("mail", ReadMail())
+            self._signals.send("mail", ReadMail())
         return appended.released
 
     def _distant_alarm(self) -> float | None:
@@ -311,30 +314,18 @@ class RunOwner(Actor[OwnerMail]):
         if not released and self._closing and not self._work.busy:
             released = await self._ledger.release(wake=True)
             if not released:  # mail came in, which is answered first
-                self._signal("mail", ReadMail())
+                self._signals.send("mail", ReadMail())
         if released:
             self._services.claims.pop(self.run_id, None)
             self.stop()
 
     def _supervisor(self) -> AbstractAsyncContextManager[Supervisor | None]:
-        return supervisor_for(self.plan, self._services.clock, self._map_crashed)
+        signals = self._signals
 
-    def _map_crashed(self, key: Hashable, error: Exception) -> None:
-        self._signal(("crash", key), MapBroken(((), str(key)), error))
+        def crashed(key: object, error: Exception) -> None:
+            signals.send(("crash", str(key)), MapBroken(((), str(key)), error))
 
-    # -- signals to itself
-
-    def _wake(self) -> None:
-        self._signal("slot", Wake())
-
-    def _rang(self) -> None:
-        self._signal("alarm", Tick(self._services.time()))
-
-    def _signal(self, key: Hashable, message: OwnerMail) -> None:
-        try:
-            self.ref.signal(key, message)
-        except ActorStopped:
-            return  # given up meanwhile: storage has all that the next owner needs
+        return supervisor_for(self.plan, self._services.clock, crashed)
 
     def _narrate(self, records: list[Record]) -> None:
         if records:

@@ -37,7 +37,7 @@ class Backend:
 
     def __init__(self, target: Target, keys: Keys, settings: Settings) -> None:
         self._target = target
-        self._keys = keys
+        self.keys = keys
         self._settings = settings
         clock = ServerClock()
         self.wire = wire = make_wire(target, settings)
@@ -138,7 +138,7 @@ class Backend:
 
     async def listen(self, node: str, deliver: Callable[[Notice], Any]) -> Listener:
         """Listen to a node's channel; `deliver` is called with each notice."""
-        listener = Listener(self.wire.subscriber, self._keys.channel(node), deliver)
+        listener = Listener(self.wire.subscriber, self.keys.channel(node), deliver)
         # A caller that is cancelled in the very moment of the answer never gets it: `close` stops it then.
         self._listeners.add(listener)
         try:

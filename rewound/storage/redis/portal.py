@@ -30,7 +30,7 @@ class Host(ABC):
         """Clean up."""
 
     @abstractmethod
-    async def run(self, function: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+    def run(self, function: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> Awaitable[T]:
         """Call a coroutine function in the backend's loop and return its result."""
 
     @abstractmethod
@@ -47,9 +47,9 @@ class Direct(Host):
     async def stop(self) -> None:
         """Do nothing."""
 
-    async def run(self, function: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+    def run(self, function: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> Awaitable[T]:
         """Call it."""
-        return await function(*args)
+        return function(*args)
 
     def back(self, function: Callable[[T], Any]) -> Callable[[T], Any]:
         """Return it."""

@@ -53,7 +53,8 @@ class RedisStorage:
 
     Args:
         url: `redis://`, `rediss://` (TLS), `unix://`, `redis+sentinel://host:port,host:port/service/db`
-            or `redis+cluster://host:port`; user name and password as usual.
+            or `redis+cluster://host:port`; user name and password as usual. Its query may give `prefix`,
+            `patience`, `timeout` and `wait_replicas`, which count more than the arguments.
         prefix: of every key and channel; keeps installations in one database apart.
         patience: seconds for which a call is repeated while the server cannot be reached.
         timeout: seconds that connecting, or one batch of commands, may take before it is tried again.
@@ -78,8 +79,10 @@ class RedisStorage:
         **options: Any,
     ) -> None:
         self._target = parse_target(url, options)
-        self._keys = Keys(prefix)
-        self._settings = Settings(patience, timeout, wait_replicas)
+        given: dict[str, Any] = {"patience": patience, "timeout": timeout, "wait_replicas": wait_replicas}
+        ours: dict[str, Any] = {**given, "prefix": prefix, **self._target.ours}
+        self._keys = Keys(ours["prefix"])
+        self._settings = Settings(ours["patience"], ours["timeout"], ours["wait_replicas"])
         self._opened: Opened | None = None
 
     def __repr__(self) -> str:
@@ -95,8 +98,8 @@ class RedisStorage:
     def _backend(self) -> Backend:
         return self._now.backend
 
-    async def _run(self, function: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
-        return await self._now.host.run(function, *args)
+    def _run(self, function: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> Awaitable[T]:
+        return self._now.host.run(function, *args)
 
     # -- the backend itself
 

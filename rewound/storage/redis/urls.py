@@ -14,8 +14,10 @@ __all__ = ["Address", "Target", "parse_target"]
 Address = tuple[str, int]
 
 PORT, SENTINEL_PORT = 6379, 26379
-NOT_OURS = ("max_connections", "timeout", "protocol", "socket_timeout", "health_check_interval")
+NOT_OURS = ("max_connections", "protocol", "socket_timeout", "health_check_interval")
 """Options of redis-py's pool and client that this backend sets, or does without."""
+OURS = {"prefix": str, "patience": float, "timeout": float, "wait_replicas": int}
+"""Arguments of `RedisStorage` that a URL's query may give."""
 
 
 class Target(Struct, frozen=True):
@@ -29,6 +31,7 @@ class Target(Struct, frozen=True):
         seeds: sentinels or cluster nodes.
         service: what the sentinels call the primary.
         sentinel_options: user name and password of the sentinels.
+        ours: arguments of `RedisStorage` that the URL gives.
     """
 
     kind: Literal["single", "sentinel", "cluster"]
@@ -38,6 +41,7 @@ class Target(Struct, frozen=True):
     seeds: tuple[Address, ...] = ()
     service: str = ""
     sentinel_options: dict[str, Any] = {}
+    ours: dict[str, Any] = {}
 
 
 def parse_target(url: str, options: dict[str, Any]) -> Target:
@@ -51,12 +55,13 @@ def parse_target(url: str, options: dict[str, Any]) -> Target:
         return _spread(url, scheme, flavour, options)
     try:
         parsed: dict[str, Any] = {**parse_url(url)}
+        ours = {name: kind(parsed.pop(name)) for name, kind in OURS.items() if name in parsed}
     except ValueError as error:
         raise StorageConfigError(f"the Redis URL {_shown(url)} cannot be used: {error}") from None
     connection = parsed.pop("connection_class", Connection)
     merged = _checked(parsed | options)
     place = merged.get("path") or f"{merged.get('host', 'localhost')}:{merged.get('port', PORT)}"
-    return Target("single", f"{place}/{merged.get('db', 0)}", connection, merged)
+    return Target("single", f"{place}/{merged.get('db', 0)}", connection, merged, ours=ours)
 
 
 def _spread(url: str, scheme: str, flavour: str, options: dict[str, Any]) -> Target:
@@ -81,7 +86,7 @@ def _spread(url: str, scheme: str, flavour: str, options: dict[str, Any]) -> Tar
         raise StorageConfigError(f"the Redis URL {_shown(url)} names a database; a cluster has only one")
     kind: Literal["sentinel", "cluster"] = "sentinel" if flavour == "sentinel" else "cluster"
     label = f"{kind} {service or hosts}"
-    return Target(kind, label, target.connection, kept, seeds, service, asked)
+    return Target(kind, label, target.connection, kept, seeds, service, asked, target.ours)
 
 
 def _address(host: str, flavour: str) -> Address:
