@@ -52,7 +52,7 @@ async def test_a_takeover_that_ends_without_a_lease(net: Net) -> None:
     await run.result()
     await net.settle()
     await old.close()
-    plan = [Fault("hang", at=number, method="load") for number in (1, 2)]
+    plan = [Fault("hang", at=number, method="load") for number in (1, 2, 3)]
     plan += [Fault("fail", at=number, method="join") for number in range(2, 8)]
     peer = await net.peer(Grown, plan=plan)
     async with net.background() as tasks:
