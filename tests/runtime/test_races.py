@@ -11,7 +11,7 @@ from rewound.storage.faults import Fault
 from rewound.storage.protocol import Claim, Commit, Mail
 from tests.runtime.nodes import LEASE, Net, Stage
 from tests.runtime.plays import Chain, Solo
-from tests.runtime.test_versions import Grown, Old, Shrunk, interrupted
+from tests.runtime.plays_versions import Grown, Old, Shrunk, interrupted
 
 pytestmark = pytest.mark.anyio
 
@@ -52,7 +52,7 @@ async def test_a_takeover_that_ends_without_a_lease(net: Net) -> None:
     await run.result()
     await net.settle()
     await old.close()
-    plan = [Fault("hang", at=number, method="load") for number in (1, 2, 3)]
+    plan = [Fault("hang", at=number, method="load") for number in range(1, 9)]
     plan += [Fault("fail", at=number, method="join") for number in range(2, 8)]
     peer = await net.peer(Grown, plan=plan)
     async with net.background() as tasks:
