@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Any
 
 import anyio
+import msgspec
 from msgspec import Struct
 
 from benchmarks.floors import CALLERS, Floor, floor_of
@@ -18,6 +18,7 @@ from rewound import Reactor, Runtime
 __all__ = ["CASES", "Case", "Setup"]
 
 IN_FLIGHT = 100
+ROUNDS = 5
 STEPS = 5
 WARM_UP = 20
 RETENTION = 60.0
@@ -38,6 +39,20 @@ class Setup(Struct, frozen=True):
     url: str
     n: int
     loop: Loop
+
+
+class Round(Struct, frozen=True):
+    """Runs, and what the storage could do at all just before them.
+
+    Args:
+        floor: that; `None` for memory.
+        seconds: that all runs took.
+        took: seconds that each run took.
+    """
+
+    floor: Floor | None
+    seconds: float
+    took: Sequence[float]
 
 
 class Case(Struct, frozen=True):
@@ -63,24 +78,26 @@ def floor(setup: Setup) -> Measured:
 
 def sequential(setup: Setup) -> Measured:
     """Run 5-step runs one after another. A step took a fifth of its run: spawning and ending count, too."""
-    floor, seconds, took = _beside_the_floor(setup, in_flight=1)
-    per_step = [each / STEPS for each in took]
-    more: dict[str, Any] = {"floor_p50_ms": None, "p50_ratio": None}
-    if floor is not None:
-        ratio = (median(per_step) or 0.0) / floor.p50
-        more = {"floor_p50_ms": milliseconds(floor.p50), "p50_ratio": round(ratio, 2)}
-    return Measured("step", setup.n * STEPS, seconds, per_step, more)
+    rounds = _beside_the_floor(setup, in_flight=1)
+    per_step = [each / STEPS for one in rounds for each in one.took]
+    floors = [(one.floor.p50, _median(one.took) / STEPS) for one in rounds if one.floor]
+    more = {
+        "floor_p50_ms": milliseconds(median([floor for floor, _ in floors])),
+        "p50_ratio": _rounded(median([took / floor for floor, took in floors])),
+    }
+    return Measured("step", setup.n * STEPS, sum(one.seconds for one in rounds), per_step, more)
 
 
 def concurrent(setup: Setup) -> Measured:
     """Run 5-step runs, 100 in flight. The percentiles are those of whole runs."""
-    floor, seconds, took = _beside_the_floor(setup, in_flight=IN_FLIGHT)
-    measured = Measured("step", setup.n * STEPS, seconds, took)
-    more: dict[str, Any] = {"floor_per_second": None, "ratio": None}
-    if floor is not None:
-        ratio = measured.per_second / floor.grouped
-        more = {"floor_per_second": round(floor.grouped, 1), "ratio": round(ratio, 3)}
-    return Measured("step", setup.n * STEPS, seconds, took, more)
+    rounds = _beside_the_floor(setup, in_flight=IN_FLIGHT)
+    took = [each for one in rounds for each in one.took]
+    floors = [(one.floor.grouped, len(one.took) * STEPS / one.seconds) for one in rounds if one.floor]
+    more = {
+        "floor_per_second": _rounded(median([floor for floor, _ in floors])),
+        "ratio": _rounded(median([rate / floor for floor, rate in floors])),
+    }
+    return Measured("step", setup.n * STEPS, sum(one.seconds for one in rounds), took, more)
 
 
 def spawn(setup: Setup) -> Measured:
@@ -113,13 +130,24 @@ def _five(number: int) -> Reactor[Small]:
     return FiveSteps(number=number)
 
 
-def _beside_the_floor(setup: Setup, *, in_flight: int) -> tuple[Floor | None, float, Sequence[float]]:
-    """Measure 5-step runs between two measurements of the floor, so that a busy machine slows both."""
-    commits = max(100, setup.n * STEPS // 2)
-    before = floor_of(setup.url, setup.loop, commits)
-    seconds, took = _timed(setup, _five, in_flight=in_flight)
-    after = floor_of(setup.url, setup.loop, commits)
-    return (None if before is None or after is None else before.with_(after)), seconds, took
+def _beside_the_floor(setup: Setup, *, in_flight: int) -> list[Round]:
+    """Measure the floor and 5-step runs by turns, so that a machine with other work slows both."""
+    rounds: list[Round] = []
+    for number in range(ROUNDS):
+        runs = setup.n // ROUNDS + (number < setup.n % ROUNDS)
+        if runs:
+            floor = floor_of(setup.url, setup.loop, max(CALLERS, runs * STEPS // 2))
+            seconds, took = _timed(msgspec.structs.replace(setup, n=runs), _five, in_flight=in_flight)
+            rounds.append(Round(floor, seconds, took))
+    return rounds
+
+
+def _median(values: Sequence[float]) -> float:
+    return median(values) or 0.0
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
 
 
 def _timed(setup: Setup, start: Start, *, in_flight: int) -> tuple[float, Sequence[float]]:

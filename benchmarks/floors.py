@@ -33,10 +33,6 @@ class Floor(Struct, frozen=True):
         """Seconds that a commit of one caller usually took."""
         return median(self.single) or 0.0
 
-    def with_(self, other: "Floor") -> "Floor":
-        """Return the mean of two, measured before and after what is compared with it."""
-        return Floor((*self.single, *other.single), (self.grouped + other.grouped) / 2)
-
 
 def floor_of(url: str, loop: Loop, n: int) -> Floor | None:
     """Measure about `n` commits of each kind; `None` for memory, where a commit is no more than its rules."""

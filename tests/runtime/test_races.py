@@ -3,7 +3,7 @@
 import pytest
 from msgspec import Struct
 
-from rewound import Context, PayloadError, Reactor, RunStuck, Runtime, RuntimeClosed, StorageError, step
+from rewound import Context, PayloadError, Reactor, RunStuck, RuntimeClosed, StorageError, step
 from rewound.runtime.engine.messages import Verb
 from rewound.runtime.engine.records import Recovered, encode_record
 from rewound.runtime.owners.replies import encode_verb
@@ -11,7 +11,7 @@ from rewound.storage.faults import Fault
 from rewound.storage.protocol import Claim, Commit, Mail
 from tests.runtime.nodes import LEASE, Net, Stage
 from tests.runtime.plays import Chain, Solo
-from tests.runtime.test_versions import Grown, Shrunk, interrupted
+from tests.runtime.plays_versions import Grown, Old, Shrunk, interrupted
 
 pytestmark = pytest.mark.anyio
 
@@ -47,27 +47,25 @@ async def test_an_orphan_without_room(net: Net, stage: Stage) -> None:
 
 async def test_a_takeover_that_ends_without_a_lease(net: Net) -> None:
     """Architecture 4: a node that was fenced while it examined a run claims nothing for the dead node."""
-    run_id = await interrupted(net)
-    plan = [Fault("hang", at=1, method="load")]
+    old = await net.runtime(Old)
+    run = await old.spawn(Old())
+    await run.result()
+    await net.settle()
+    await old.close()
+    plan = [Fault("hang", at=number, method="load") for number in range(1, 9)]
     plan += [Fault("fail", at=number, method="join") for number in range(2, 8)]
     peer = await net.peer(Grown, plan=plan)
-    other = await net.runtime(Solo)
-    await net.memory.leave(peer.node)
     async with net.background() as tasks:
-        tasks.start_soon(ask, peer.runtime, run_id)
+        tasks.start_soon(peer.runtime.undo, run.id)
+        await net.settle()
+        await net.memory.leave(peer.node)
         await net.advance(LEASE / 2)
         assert peer.node == ""
         peer.faults.proceed()
         await net.settle()
-        journal = await net.memory.load(run_id)
-        assert journal is not None
-        assert journal.head.epoch == 1
-    assert [each async for each in other.runs(status="running")] != []
-
-
-async def ask(runtime: Runtime, run_id: str) -> None:
-    """Ask for an undo."""
-    await runtime.undo(run_id)
+        assert await net.status(run.id) == "completed"
+        await net.advance(2 * LEASE)
+        assert await net.status(run.id) == "cancelled"
 
 
 async def test_parking_a_run_that_somebody_took(net: Net) -> None:
@@ -94,6 +92,19 @@ async def test_parking_a_run_that_is_lost(net: Net) -> None:
     peer.faults.proceed()
     await net.settle()
     assert peer.services.claims == {}
+
+
+async def test_mail_of_a_sender_that_is_gone(net: Net) -> None:
+    """Architecture 5.8: a run that cannot be read, and has mail, is parked though nobody asks any more."""
+    run_id = await interrupted(net)
+    journal = await net.memory.load(run_id)
+    assert journal is not None
+    claim = Claim(run_id, "", journal.head.epoch, journal.head.nonce)
+    await net.memory.append(Commit(claim, "newer", journal.head.length, [b"\xc1"]))
+    await net.memory.post(run_id, Mail("m1", encode_verb(Verb(0.0, "undo")), "nobody"))
+    await net.runtime(Old)
+    await net.advance(5 * LEASE)
+    assert await net.status(run_id) == "stuck"
 
 
 async def test_giving_up_what_is_not_owned(net: Net) -> None:

@@ -3,11 +3,11 @@
 import anyio
 import pytest
 
-from rewound import Completed, Failed, Reactor, RunFailed, RunStuck, step
+from rewound import Completed, Failed, Reactor, RunStuck, step
 from rewound.storage.faults import Fault
 from rewound.storage.protocol import Claim, Commit
 from tests.runtime.nodes import LEASE, Net, Stage
-from tests.runtime.plays import Chain, Fork, Later, Solo, Stagehand, act
+from tests.runtime.plays import Chain, Fork, Solo, Stagehand, act
 
 pytestmark = pytest.mark.anyio
 
@@ -223,57 +223,6 @@ async def test_a_bad_run_strands_no_other(net: Net, stage: Stage) -> None:
         assert await (await runtime.get(run.id, Solo)).result(timeout=1) == "a"
     await net.advance(2 * LEASE)
     assert await net.status(runs[0].id) == "stuck"
-
-
-async def test_a_distant_retry_leaves_memory(net: Net, stage: Stage) -> None:
-    """Architecture 2, lesson 12: a run that waits for long has no owner; its alarm brings it back."""
-    peer = await net.peer(Later)
-    run = await peer.runtime.spawn(Later())
-    await net.settle()
-    assert peer.services.owners == {}
-    await net.advance(3590)
-    assert stage.times("a") == 1
-    await net.advance(20)
-    assert await run.result(timeout=1) == "at last"
-
-
-async def test_a_distant_retry_survives_a_restart(net: Net, stage: Stage) -> None:
-    """Lesson 12: a wait that survives a restart does not start from zero."""
-    first = await net.peer(Later)
-    run = await first.runtime.spawn(Later())
-    await net.advance(1800)
-    await first.kill()
-    runtime = await net.runtime(Later)
-    await net.advance(1790)
-    assert stage.times("a") == 1
-    await net.advance(20)
-    assert await (await runtime.get(run.id, Later)).result(timeout=1) == "at last"
-
-
-async def test_a_parked_run_hears_a_verb(net: Net, stage: Stage) -> None:
-    """Architecture 2: a message brings a parked run back, too."""
-    runtime = await net.runtime(Later)
-    run = await runtime.spawn(Later())
-    await net.settle()
-    await run.cancel("never mind")
-    assert await net.status(run.id) == "cancelled"
-
-
-class Timed(Solo, timeout=100):
-    """A run that may take a hundred seconds."""
-
-
-async def test_run_timeout_counts_across_restarts(net: Net, stage: Stage) -> None:
-    """S12, lesson 12: a run's timeout is a total; a restart does not begin it again."""
-    stage.close("a")
-    first = await net.peer(Timed)
-    run = await first.runtime.spawn(Timed())
-    await net.advance(70)
-    await first.kill()
-    runtime = await net.runtime(Timed)
-    await net.advance(40)
-    with pytest.raises(RunFailed, match="longer than its timeout of 100 s"):
-        await (await runtime.get(run.id, Timed)).result(timeout=1)
 
 
 async def test_a_released_run_is_woken_elsewhere_at_once(net: Net, stage: Stage) -> None:

@@ -182,3 +182,23 @@ async def test_write_that_comes_late_for_its_entries_is_refused(redis_server: Se
             assert reply[0] == b"late", name
         assert await backend.runs.load("r1") == before
         assert await backend.runs.load("r2") is None
+
+
+async def test_abandoned_creation_leaves_at_most_a_stale_entry(redis_server: Server) -> None:
+    """Neither the entries nor the run of a cancelled `create` leave alone; the next one works."""
+    async with backend_on(redis_server.url) as backend:
+        task = asyncio.create_task(backend.runs.create(new_run(), None))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        assert await backend.runs.load("r1") is None
+        assert (await backend.runs.create(new_run(), None)).created
+
+
+async def test_answered_request_cannot_fail_any_more() -> None:
+    """The first answer counts."""
+    request = Request(b"", b"", 1, "commit", 1.0)
+    request.answer(b"x")
+    request.fail("late")
+    request.answer(b"y")
+    assert await request.future == b"x"

@@ -191,3 +191,14 @@ async def test_documented_permissions_are_enough(server: Server) -> None:
         assert {check.level for check in await storage.checks()} == {"ok", "warn"}
         await storage.unwatch("r1", "a")
         await storage.leave("a")
+
+
+async def test_closing_ends_the_streams_of_notices(server: Server) -> None:
+    """Who still listens is told, and leaves without an error or a connection."""
+    async with opened(server.url) as storage:
+        async with storage.notices("a") as notices:
+            assert await notices.receive() == RESET
+            await storage.close()
+            with pytest.raises(anyio.EndOfStream):
+                await notices.receive()
+        assert connections(server) == 0

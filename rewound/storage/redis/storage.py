@@ -10,7 +10,7 @@ from anyio.abc import ObjectReceiveStream
 from msgspec import UNSET, Struct, UnsetType
 
 from rewound.errors import StorageError
-from rewound.storage.hub import NoticeStream
+from rewound.storage.hub import Hub
 from rewound.storage.protocol import (
     Appended,
     Attention,
@@ -84,6 +84,7 @@ class RedisStorage:
         self._keys = Keys(ours["prefix"])
         self._settings = Settings(ours["patience"], ours["timeout"], ours["wait_replicas"])
         self._opened: Opened | None = None
+        self._hub = Hub()
 
     def __repr__(self) -> str:
         return f"RedisStorage({self._target.label}, prefix={self._keys.prefix!r})"
@@ -122,6 +123,7 @@ class RedisStorage:
         opened, self._opened = self._opened, None
         if opened is None:
             return
+        self._hub.end()
         try:
             await opened.host.run(opened.backend.close)
         finally:
@@ -236,15 +238,16 @@ class RedisStorage:
     @asynccontextmanager
     async def notices(self, node: str) -> AsyncGenerator[ObjectReceiveStream[Notice], None]:
         """Subscribe to a node's shared channel: one connection, however many runs and waiters."""
-        stream = NoticeStream()
-        host, backend = self._now.host, self._backend
-        listener = await host.run(backend.listen, node, host.back(stream.deliver))
-        try:
-            yield stream
-        finally:
-            with anyio.CancelScope(shield=True):
-                await host.run(backend.stop_listening, listener)
-                await stream.aclose()
+        opened = self._now
+        host, backend = opened.host, opened.backend
+        async with self._hub.subscribe(node) as stream:
+            listener = await host.run(backend.listen, node, host.back(stream.deliver))
+            try:
+                yield stream
+            finally:
+                with anyio.CancelScope(shield=True):
+                    if self._opened is opened:  # else `close` has stopped it
+                        await host.run(backend.stop_listening, listener)
 
     async def watch(self, run_id: str, node: str) -> Head | None:
         """Have `changed` notices of this run sent to the node; returns the head as it is now."""
