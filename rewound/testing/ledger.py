@@ -124,11 +124,13 @@ class Ledger:
         return sorted(last, key=lambda path: last[path])
 
     def standing(self) -> set[str]:
-        """Name the steps that began and that no later undo or compensate took back."""
+        """Name the steps that returned, or were cut off, and that no later undo or compensate took back."""
         standing: dict[str, None] = {}
         for entry in self.entries:
-            if entry.kind == "forward":
+            if entry.kind == "forward" and entry.end != "raised":
                 standing[entry.path] = None
+            elif entry.kind == "forward":
+                standing.pop(entry.path, None)
             elif entry.end == "returned":
                 standing.pop(entry.path, None)
         return set(standing)
