@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
+import anyio
 from msgspec import Struct
 
 from rewound import Context
@@ -82,6 +83,7 @@ class Ledger:
         self.world: dict[str, Any] = {}
         self.life = 0
         self._clock = clock
+        self._news = anyio.Event()
 
     @asynccontextmanager
     async def running(self, ctx: Context[Any], seconds: float | None = None) -> AsyncGenerator[Entry]:
@@ -103,6 +105,11 @@ class Ledger:
             self._end(entry, "raised")
             raise
         self._end(entry, "returned")
+
+    async def began(self, path: str, kind: Way = "forward") -> None:
+        """Wait until a step's body, or a handler of it, has begun; now or before a crash."""
+        while not self.times(path, kind):
+            await self._news.wait()
 
     def times(self, path: str, kind: Way = "forward") -> int:
         """Count how often a step's body, or a handler of it, began."""
@@ -129,9 +136,7 @@ class Ledger:
         for entry in self.entries:
             if entry.kind == "forward" and entry.end != "raised":
                 standing[entry.path] = None
-            elif entry.kind == "forward":
-                standing.pop(entry.path, None)
-            elif entry.end == "returned":
+            elif entry.kind == "forward" or entry.end == "returned":
                 standing.pop(entry.path, None)
         return set(standing)
 
@@ -164,6 +169,8 @@ class Ledger:
             began=self._clock.now(),
         )
         self.entries.append(entry)
+        self._news.set()
+        self._news = anyio.Event()
         return entry
 
     def _end(self, entry: Entry, how: Literal["returned", "raised"]) -> None:

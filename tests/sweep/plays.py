@@ -1,4 +1,4 @@
-"""The reactors that the sweeps play: their bodies write down that they ran, and fail where they are told to."""
+"""The reactors that the sweeps play: their bodies write down that they ran, and fail where told to."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ async def act(ctx: Stage, *, fail: bool = False) -> None:
 
 
 class Item(Reactor[int]):
-    """An element: two steps, each with an undo. `bad` is where `two` fails, `bad_undo` where `one`'s undo does."""
+    """An element: two steps, each with an undo. `two` fails on `bad`, the undo of `one` on `bad_undo`."""
 
     number: int
     bad: int = -1
@@ -32,6 +32,11 @@ class Item(Reactor[int]):
         """Act."""
         await act(ctx)
         return self.number
+
+    @one.compensate
+    async def clean_one(self, ctx: Stage) -> None:
+        """Act."""
+        await act(ctx)
 
     @one.undo
     async def not_one(self, ctx: Stage) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any
 
 from rewound import Cancelled, Failed, Reactor, Run, Runtime, VerbError
@@ -69,18 +70,16 @@ class UndoneAtEnd(Spawned):
 
 
 class UndoneOnTheWay(Spawned):
-    """Undo a run in the middle, some seconds after its spawning."""
+    """Undo a run by hand once a step has begun."""
 
     def __init__(self, reactor: Reactor[Any], *checks: Check, after: str) -> None:
         super().__init__(reactor, *checks)
         self.after = after
 
     async def play(self, runtime: Runtime, ledger: Ledger) -> object:
-        """Spawn, wait until a step has begun, undo."""
+        """Spawn, wait, undo."""
         run = await self.spawn(runtime)
-        async for _ in run.events():
-            if ledger.times(self.after):
-                break
+        await ledger.began(self.after)
         with contextlib.suppress(VerbError):
             await run.undo("by hand")
         return await run.outcome()
@@ -130,12 +129,12 @@ def at_most(count: int, under: str) -> Check:
 
 
 def in_order(*groups: str) -> Check:
-    """Handlers of one group all ended before those of the next (S4, R7, C3). A group is the start of a path."""
+    """Handlers of one group end before those of the next (S4, R7, C3). A group is the start of a path."""
 
     def check(answer: object, ledger: Ledger) -> None:
         order = [*ledger.paths("undo"), *ledger.paths("compensate")]
         places = _places(groups, order, ledger)
-        assert all(not one or not two or max(one) < min(two) for one, two in zip(places, places[1:], strict=False))
+        assert all(not one or not two or max(one) < min(two) for one, two in pairwise(places))
 
     return check
 
