@@ -1,8 +1,10 @@
 """Asking a run's owner for an undo, a cancel or a retry, on whichever node it lives."""
 
 import secrets
+from contextlib import suppress
 
 from rewound.errors import ActorStopped, RunNotFound
+from rewound.runtime.deadline import within
 from rewound.runtime.engine.messages import Verb, VerbName
 from rewound.runtime.node.node import Node
 from rewound.runtime.owners.replies import decode_reply, encode_verb
@@ -28,7 +30,10 @@ async def ask_owner(node: Node, run_id: str, verb: VerbName, reason: str) -> Non
         try:
             await ref.ask(Verb(services.time(), verb, reason))
         except ActorStopped:
-            pass  # it ended before it read this: the run is in storage
+            # It was on its way out: the run is in storage, and what comes now is for the next owner, who
+            # cannot start before this one has ended.
+            with suppress(TimeoutError):
+                await within(services.clock, services.settings.lease / 4, ref.wait)
         else:
             return
     await _ask_by_mail(node, run_id, Verb(services.time(), verb, reason))

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
+import anyio
 from msgspec import Struct
 
 from rewound import Context
@@ -82,6 +83,7 @@ class Ledger:
         self.world: dict[str, Any] = {}
         self.life = 0
         self._clock = clock
+        self._news = anyio.Event()
 
     @asynccontextmanager
     async def running(self, ctx: Context[Any], seconds: float | None = None) -> AsyncGenerator[Entry]:
@@ -104,6 +106,11 @@ class Ledger:
             raise
         self._end(entry, "returned")
 
+    async def began(self, path: str, kind: Way = "forward") -> None:
+        """Wait until a step's body, or a handler of it, has begun; now or before a crash."""
+        while not self.times(path, kind):
+            await self._news.wait()
+
     def times(self, path: str, kind: Way = "forward") -> int:
         """Count how often a step's body, or a handler of it, began."""
         return sum((entry.path, entry.kind) == (path, kind) for entry in self.entries)
@@ -124,12 +131,12 @@ class Ledger:
         return sorted(last, key=lambda path: last[path])
 
     def standing(self) -> set[str]:
-        """Name the steps that began and that no later undo or compensate took back."""
+        """Name the steps that returned, or were cut off, and that no later undo or compensate took back."""
         standing: dict[str, None] = {}
         for entry in self.entries:
-            if entry.kind == "forward":
+            if entry.kind == "forward" and entry.end != "raised":
                 standing[entry.path] = None
-            elif entry.end == "returned":
+            elif entry.kind == "forward" or entry.end == "returned":
                 standing.pop(entry.path, None)
         return set(standing)
 
@@ -162,6 +169,8 @@ class Ledger:
             began=self._clock.now(),
         )
         self.entries.append(entry)
+        self._news.set()
+        self._news = anyio.Event()
         return entry
 
     def _end(self, entry: Entry, how: Literal["returned", "raised"]) -> None:

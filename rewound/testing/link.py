@@ -59,10 +59,12 @@ class Link(Faults):
         self.late = late
         self._hold = hold
         self._took_over = False
+        self._buried = False
         self._waiting: set[anyio.CancelScope] = set()
 
     def bury(self) -> None:
-        """Let nobody wait any more for what a crash left without an answer."""
+        """Let nobody wait, now or later, for what a crash left without an answer."""
+        self._buried = True
         for scope in self._waiting:
             scope.cancel()
 
@@ -75,6 +77,8 @@ class Link(Faults):
             await late.arrive()
         with anyio.CancelScope() as scope:
             self._waiting.add(scope)
+            if self._buried:
+                scope.cancel()
             try:
                 answer = await super()._call(name, operation)
             finally:

@@ -7,16 +7,13 @@ from rewound import (
     Cancelled,
     Completed,
     Failed,
-    Halt,
     Reactor,
-    Results,
     RollbackFailure,
     RollbackInProgress,
     RunFailed,
     Runtime,
     compose,
     fan_out,
-    map_each,
     step,
 )
 from rewound.storage.forward import Forward
@@ -81,7 +78,9 @@ async def test_scenario_4_an_undo_fails(runtime: Runtime, board: Board) -> None:
     board.errors |= {"refund 3": ValueError("closed"), "last": ValueError("no")}
     run = await runtime.spawn(Billing, rows(10))
     outcome = await run.outcome()
-    assert outcome.rollback_failures == [RollbackFailure("charge", "undo", "ValueError", "closed", "charges", 3)]
+    assert outcome.rollback_failures == [
+        RollbackFailure("charge", "undo", "ValueError", "closed", "charges", 3)
+    ]
     assert sorted(board.acted("refund")) == list(range(10))
     assert board.log[-1] == "unprepare"
     with pytest.raises(RunFailed, match="1 rollback failures"):
@@ -185,7 +184,7 @@ async def test_scenario_6_a_step_after_the_child_fails(
 async def test_scenario_6_an_element_fails(
     runtime: Runtime, board: Board, root: type[Root], path: str
 ) -> None:
-    """Scenario 6, C1, C3, lesson 13: the child has rolled back before the root; the failure keeps its place."""
+    """Scenario 6, C1, C3, lesson 13: the child rolls back before the root; the failure keeps its place."""
     board.errors["charge 2"] = ValueError("declined")
     run = await runtime.spawn(root, rows(5))
     outcome = await run.outcome()
@@ -202,7 +201,9 @@ class Wide(Billing):
     charges = fan_out(Charge, over="rows", after="prepare", batch_size=200)
 
 
-@pytest.mark.parametrize(("reactor", "count", "bound"), [(Billing, 500, 50), (Billing, 20, 20), (Wide, 500, 200)])
+@pytest.mark.parametrize(
+    ("reactor", "count", "bound"), [(Billing, 500, 50), (Billing, 20, 20), (Wide, 500, 200)]
+)
 async def test_scenario_7_bounds(
     runtime: Runtime, board: Board, reactor: type[Billing], count: int, bound: int
 ) -> None:
