@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -13,7 +14,6 @@ from rewound.runtime.declare import Plan, redacted_inputs
 from rewound.runtime.engine import (
     CutBody,
     RunBody,
-    RunHandler,
     RunState,
     advance,
     follow,
@@ -24,6 +24,7 @@ from rewound.runtime.engine import (
 )
 from rewound.runtime.engine.messages import Adopted, HandlerDone, Settled, Tick, Verb
 from rewound.runtime.engine.records import Record
+from rewound.runtime.groups import first_in
 from rewound.runtime.logs import log_event
 from rewound.runtime.owners.alarm import RunAlarm
 from rewound.runtime.owners.bodies import Bodies
@@ -31,7 +32,7 @@ from rewound.runtime.owners.ledger import Ledger
 from rewound.runtime.owners.letters import Close, HandlerCut, OwnerMail, ReadMail, Wake
 from rewound.runtime.owners.narrate import narrate
 from rewound.runtime.owners.opening import Birth, Opening, adopt, create
-from rewound.runtime.owners.replies import decode_verb, encode_reply
+from rewound.runtime.owners.replies import answer
 from rewound.runtime.owners.services import Services
 from rewound.runtime.owners.signals import Signals
 from rewound.runtime.owners.turns import Turns
@@ -157,7 +158,7 @@ class RunOwner(Actor[OwnerMail]):
         await self.handle([Letter(adopted), Letter(Tick(at)), Letter(ReadMail())])
 
     def _leave(self, event: str, group: BaseExceptionGroup[StorageError]) -> None:
-        self.error = error = _first(group)
+        self.error = error = cast("StorageError", first_in(group))
         log_event(event, logging.WARNING, reactor=self.plan.name, run=self.run_id, reason=str(error))
         if isinstance(error, JournalMismatch):
             self._services.waiters.fail(self.run_id, error)
@@ -179,10 +180,11 @@ class RunOwner(Actor[OwnerMail]):
         for letter in letters:
             match letter.message:
                 case Verb() as verb:
-                    replies.append((letter, self._verb(verb, records)))
+                    replies.append((letter, self._verb(verb, records=records)))
                 case message:
                     records += self._take_in(message)
-        answers = [self._reply_to(piece, records) for piece in mail]
+        at = self._services.time()
+        answers = [answer(piece, at, partial(self._verb, records=records)) for piece in mail]
         started = self._start(records)
         released = await self._store(records, answers, started)
         self._narrate(records)
@@ -220,20 +222,11 @@ class RunOwner(Actor[OwnerMail]):
                 pass
         return advance(self.plan, self._state, message)
 
-    def _verb(self, verb: Verb, records: list[Record]) -> RewoundError | None:
+    def _verb(self, verb: Verb, *, records: list[Record]) -> RewoundError | None:
         error = refusal(self._state, verb.verb)
         if error is None:
             records += advance(self.plan, self._state, verb)
         return error
-
-    def _reply_to(self, mail: Mail, records: list[Record]) -> Answer:
-        error: RewoundError | None
-        try:
-            verb = decode_verb(mail.body)
-            error = self._verb(Verb(self._services.time(), verb.verb, verb.reason), records)
-        except StorageError as unreadable:
-            error = unreadable
-        return Answer(mail.id, encode_reply(error))
 
     def _start(self, records: list[Record]) -> set[str]:
         wanted = 0 if self._closing else len(startable(self._state))
@@ -289,7 +282,7 @@ class RunOwner(Actor[OwnerMail]):
                     pass  # left to the next owner
                 case RunBody(step, attempt):
                     bodies.start(step, attempt, granted=step in granted)
-                case RunHandler():
+                case _:
                     bodies.start_handler(effect)
         self._alarm.set(None if self._closing else next_alarm(self.plan, self._state))
 
@@ -308,8 +301,3 @@ class RunOwner(Actor[OwnerMail]):
 
     def _shown_inputs(self) -> dict[str, Any]:
         return redacted_inputs(self.plan, self._instance)
-
-
-def _first(group: BaseExceptionGroup[StorageError]) -> StorageError:
-    error = group.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
