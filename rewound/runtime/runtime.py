@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any, TypeVar, overload
 
 from rewound.actors import Clock
-from rewound.errors import DefinitionError, RunNotFound
+from rewound.errors import RunNotFound
 from rewound.runtime.calling import State, call_of, check_key, opener_of
 from rewound.runtime.catalogue import Catalogue
 from rewound.runtime.declare import Duration, Reactor, seconds
@@ -160,17 +160,7 @@ class Runtime(Lifetime):
         journal = await node.services.storage.load(run_id, limit=0)
         if journal is None:
             raise RunNotFound(f"run {run_id} does not exist, or was purged after its retention")
-        plan = (
-            self._catalogue.plans.get(journal.head.reactor)
-            if reactor is None
-            else self._catalogue.plan(reactor)
-        )
-        if plan is None:
-            raise DefinitionError(
-                f"run {run_id} is of reactor {journal.head.reactor!r}, which this runtime does not know"
-            )
-        if plan.name != journal.head.reactor:
-            raise RunNotFound(f"run {run_id} is of reactor {journal.head.reactor!r}, not {plan.name!r}")
+        plan = self._catalogue.plan_of(journal.head, reactor)
         return Run(self, Reader(node.services, node.watches, plan, run_id))
 
     async def runs(
