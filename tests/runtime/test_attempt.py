@@ -22,7 +22,7 @@ async def test_cut_before_it_began(virtual_clock: VirtualClock) -> None:
     """V1: an attempt that is cut before its task runs does not begin its body."""
     attempt = Attempt(virtual_clock, CapacityLimiter(1))
     attempt.cut()
-    with pytest.raises(Exception, match="^$") as raised:
+    with pytest.raises(Exception, match=r"^$") as raised:
         await attempt.run(never, in_thread=False, limit=None)
     meaning = failure_of(raised.value, step="a", attempt=1, retry=Retry())
     assert isinstance(meaning, Interrupted)
