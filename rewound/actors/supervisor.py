@@ -126,7 +126,7 @@ class Supervisor:
         if tasks is None:
             raise ActorError(f"the supervisor of {actor!r} is not running: start actors inside its block")
         key = self._free_key(actor)
-        ref = Ref[M](Address(key, Mailbox(actor.mailbox_capacity, owner=key), self._clock))
+        ref: Ref[M] = Ref(Address(key, Mailbox(actor.mailbox_capacity, owner=key), self._clock))
         actor.attach(ref)
         self._lives[key] = life = Life(actor, ref, self._policy, factory)
         if context is None:

@@ -62,8 +62,9 @@ def _told(record: r.Record) -> _Told | None:
 
 def _told_of_handler(record: r.Record) -> _Told | None:
     match record:
-        case r.HandlerFailed(_, step, kind, attempt):
-            return "rollback.retrying", step, {"kind": kind, "attempt": attempt}
+        case r.HandlerFailed(_, step, kind, attempt, _, error):
+            why = {} if error is None else _why(error)
+            return "rollback.retrying", step, {"kind": kind, "attempt": attempt, **why}
         case r.HandlerSettled(_, step, kind, None):
             return "rollback.settled", step, {"kind": kind}
         case r.HandlerSettled(_, step, kind, StepError() as error):

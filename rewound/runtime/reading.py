@@ -1,7 +1,7 @@
 """Reading a run, wherever it lives: from its owner in this process, or from storage."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -29,6 +29,7 @@ from rewound.runtime.owners.run_owner import RunOwner
 from rewound.runtime.owners.services import Services
 from rewound.runtime.owners.values import Site, Values, space_of
 from rewound.runtime.progress import MapProgress, RollbackProgress
+from rewound.runtime.waiters import Listener
 from rewound.storage.protocol import Journal
 
 T = TypeVar("T")
@@ -81,22 +82,36 @@ class Reader:
             except Exception:  # noqa: BLE001 - it must reach the waiter, not the owner that called
                 return True
 
+        with self.services.waiters.listen(self.run_id, worthwhile) as news:
+            found = await self._follow(look, news)
+            if found is not None:
+                return found
+            async with self.watching():
+                return await self._watch(look, news)
+
+    async def _follow(self, look: Callable[[RunState], T | None], news: Listener) -> T | None:
+        """Look at the run while it lives here; return `None` when it does not any more."""
         followed: RunOwner | None = None
-        async with AsyncExitStack() as stack:
-            news = stack.enter_context(self.services.waiters.listen(self.run_id, worthwhile))
-            watched = False
-            while True:
-                living = self.services.owners.get(self.run_id)
-                owner = living or _ended(followed)
-                if owner is None and not watched:
-                    await stack.enter_async_context(self.watching())
-                    watched = True
-                state = owner.state if owner is not None else await self.load()
-                found = None if state is None else look(state)
-                if found is not None:
-                    return found
-                followed = living
-                await news.wait()
+        while True:
+            living = self.services.owners.get(self.run_id)
+            owner = living or _ended(followed)
+            if owner is None:
+                return None
+            found = None if owner.state is None else look(owner.state)
+            if found is not None:
+                return found
+            followed = living
+            await news.wait()
+
+    async def _watch(self, look: Callable[[RunState], T | None], news: Listener) -> T:
+        """Look at the run wherever it lives."""
+        while True:
+            owner = self.services.owners.get(self.run_id)
+            state = owner.state if owner is not None else await self.load()
+            found = None if state is None else look(state)
+            if found is not None:
+                return found
+            await news.wait()
 
     async def load(self) -> RunState:
         """Read the run's state from storage.

@@ -1,49 +1,31 @@
 """The runtime: what a program enters to run reactors."""
 
-import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import timedelta
-from types import TracebackType
-from typing import Any, Self, TypeVar, overload
+from typing import Any, TypeVar, overload
 
-import anyio
-from msgspec import Struct
-
-from rewound.actors import Clock, HostTask, SystemClock
-from rewound.errors import DefinitionError, RunNotFound, RuntimeClosed
-from rewound.runtime.declare import Duration, Plan, Reactor, plan_of, plans_for, reactors_defined, seconds
+from rewound.actors import Clock
+from rewound.errors import RunNotFound
+from rewound.runtime.calling import State, call_of, check_key, opener_of
+from rewound.runtime.catalogue import Catalogue
+from rewound.runtime.declare import Duration, Reactor, seconds
 from rewound.runtime.engine.records import decode_records
 from rewound.runtime.events import RunEvent, event_of
-from rewound.runtime.node.node import Node
-from rewound.runtime.owners.services import Services
+from rewound.runtime.lifetime import Lifetime
+from rewound.runtime.listing import RunSummary, summary_of
 from rewound.runtime.reading import Reader
 from rewound.runtime.run import Run
 from rewound.runtime.settings import Settings
 from rewound.runtime.spawning import spawn
 from rewound.runtime.verbs import ask_owner
-from rewound.storage import open_storage
-from rewound.storage.protocol import Check, Head, Query, Storage
+from rewound.storage.protocol import Check, Query, Storage
 
 T = TypeVar("T")
 
 __all__ = ["RunSummary", "Runtime"]
 
-State = Mapping[str, Any] | Callable[[], AbstractAsyncContextManager[Mapping[str, Any]]]
 
-
-class RunSummary(Struct, frozen=True):
-    """One row of `Runtime.runs`. Times are unix seconds on the storage's clock."""
-
-    run_id: str
-    reactor: str
-    status: str
-    created: float
-    updated: float
-    key: str | None = None
-
-
-class Runtime:
+class Runtime(Lifetime):
     """Runs reactors in this process, on a storage that other processes may share.
 
     Enter it where the program starts and leave it where it ends; on asyncio the two may be different
@@ -99,82 +81,7 @@ class Runtime:
             max_recoveries=max_recoveries,
             max_payload=max_payload,
         )
-        self._reactors = None if reactors is None else list(reactors)
-        self._plans: dict[str, Plan] = {}
-        self._open_state = _opener(state)
-        self._storage = storage
-        self._settings = settings
-        self._clock = clock
-        self._host: HostTask | None = None
-        self._node: Node | None = None
-
-    # -- life
-
-    async def __aenter__(self) -> Self:
-        """Open storage, join, start taking work. Raises `DefinitionError` or `StorageError`."""
-        if self._host is not None:
-            raise RuntimeClosed("this runtime is entered already; make another one for another block")
-        self._plans = self._known_plans()
-        storage = open_storage(self._storage) if isinstance(self._storage, str) else self._storage
-        # Clocks wait on events of one event loop; a runtime may be entered again on another.
-        services = Services(storage, self._clock or SystemClock(), self._settings)
-        node = Node(services, self._plans, self._open_state)
-        self._host = host = HostTask()
-        try:
-            await host.start(node.serve)
-        except BaseException:
-            self._host = None
-            raise
-        self._node = node
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Take no more work, let bodies finish within `grace`, cancel the rest, give every run up."""
-        await self.close()
-
-    async def close(self) -> None:
-        """Leave the runtime, as the end of its `async with` block does. Idempotent.
-
-        Raises:
-            Exception: what made the runtime crash meanwhile.
-        """
-        host, node = self._host, self._node
-        if host is None or node is None:
-            return
-        node.close()
-        with anyio.CancelScope(shield=True):
-            await node.finished.wait()
-            self._host = self._node = None
-            if not node.leftovers:
-                await host.stop()
-
-    def __del__(self) -> None:
-        """Warn if the runtime was entered and never left."""
-        if getattr(self, "_host", None) is not None:
-            warnings.warn(
-                f"{self!r} was not closed; use `async with`", ResourceWarning, source=self, stacklevel=2
-            )
-
-    @asynccontextmanager
-    async def lifespan(self, app: object) -> AsyncGenerator[dict[str, Any]]:  # noqa: ARG002 - the protocol of ASGI frameworks
-        """Run the runtime with a Starlette or FastAPI application; `request.state.rewound` is the runtime.
-
-        Example:
-            >>> app = FastAPI(lifespan=runtime.lifespan)
-        """
-        async with self:
-            yield {"rewound": self}
-
-    async def cleanup_ctx(self, app: object) -> AsyncIterator[None]:  # noqa: ARG002 - the protocol of aiohttp
-        """Run the runtime with an aiohttp application.
-
-        Example:
-            >>> app.cleanup_ctx.append(runtime.cleanup_ctx)
-        """
-        async with self:
-            yield
+        super().__init__(storage, settings, Catalogue(reactors), opener_of(state), clock)
 
     # -- runs
 
@@ -208,9 +115,9 @@ class Runtime:
             >>> run = await runtime.spawn(Checkout(order=order), key=f"order-{order.id}")
         """
         node = self._running()
-        kind, given = _call_of(reactor, inputs)
-        _check_key(key)
-        plan = self._plan(kind)
+        kind, given = call_of(reactor, inputs)
+        check_key(key)
+        plan = self._catalogue.plan(kind)
         spawned = await spawn(node, plan, given, key)
         reader = Reader(node.services, node.watches, plan, spawned.run_id)
         return Run(self, reader, existing=spawned.existing, inputs_differ=spawned.inputs_differ)
@@ -253,13 +160,7 @@ class Runtime:
         journal = await node.services.storage.load(run_id, limit=0)
         if journal is None:
             raise RunNotFound(f"run {run_id} does not exist, or was purged after its retention")
-        plan = self._plans.get(journal.head.reactor) if reactor is None else self._plan(reactor)
-        if plan is None:
-            raise DefinitionError(
-                f"run {run_id} is of reactor {journal.head.reactor!r}, which this runtime does not know"
-            )
-        if plan.name != journal.head.reactor:
-            raise RunNotFound(f"run {run_id} is of reactor {journal.head.reactor!r}, not {plan.name!r}")
+        plan = self._catalogue.plan_of(journal.head, reactor)
         return Run(self, Reader(node.services, node.watches, plan, run_id))
 
     async def runs(
@@ -275,12 +176,12 @@ class Runtime:
             >>> async for summary in runtime.runs(status="failed", reactor=Checkout): ...
         """
         storage = self._running().services.storage
-        name = self._plan(reactor).name if isinstance(reactor, type) else reactor
+        name = self._catalogue.plan(reactor).name if isinstance(reactor, type) else reactor
         cursor: str | None = None
         while True:
             page = await storage.runs(Query(status=status, reactor=name), cursor)
             for head in page.heads:
-                yield _summary(head)
+                yield summary_of(head)
             cursor = page.cursor
             if cursor is None:
                 return
@@ -302,7 +203,7 @@ class Runtime:
         journal = await self._running().services.storage.load(run_id)
         if journal is None:
             raise RunNotFound(f"run {run_id} does not exist, or was purged after its retention")
-        return _summary(journal.head), [event_of(record) for record in decode_records(journal.records)]
+        return summary_of(journal.head), [event_of(record) for record in decode_records(journal.records)]
 
     # -- verbs
 
@@ -347,56 +248,3 @@ class Runtime:
     async def doctor(self) -> list[Check]:
         """Examine the storage's settings: what is well, at risk, or must change."""
         return await self._running().services.storage.checks()
-
-    # -- the parts
-
-    def _running(self) -> Node:
-        if self._node is None:
-            raise RuntimeClosed("the runtime is not running: use it inside `async with runtime`")
-        if self._node.services.closing:
-            raise RuntimeClosed("the runtime is closing, or has crashed; it takes no more work")
-        return self._node
-
-    def _known_plans(self) -> dict[str, Plan]:
-        if self._reactors is not None:
-            return plans_for(self._reactors)
-        return {plan.name: plan for plan in map(plan_of, reactors_defined())}
-
-    def _plan(self, reactor: type[Reactor[Any]]) -> Plan:
-        plan = plan_of(reactor)
-        if self._reactors is not None and self._plans.get(plan.name) is not plan:
-            raise DefinitionError(
-                f"{plan.name} is not among the reactors of this runtime; add it to reactors="
-            )
-        self._plans[plan.name] = plan
-        return plan
-
-
-def _call_of(reactor: Any, inputs: Mapping[str, Any] | None) -> tuple[type[Reactor[Any]], Any]:
-    kind: Any = reactor if isinstance(reactor, type) else type(reactor)
-    if Reactor not in kind.__mro__:
-        raise DefinitionError(f"spawn takes a reactor or its class, not {reactor!r}")
-    if kind is reactor:
-        return kind, inputs or {}
-    if inputs is not None:
-        raise DefinitionError(f"{kind.__name__} was given with its inputs; leave out the mapping")
-    return kind, reactor
-
-
-def _check_key(key: object) -> None:
-    if key is not None and not (isinstance(key, str) and key and _is_unicode(key)):
-        raise DefinitionError(f"spawn(key={key!r}): a key is text that UTF-8 can encode, and not empty")
-
-
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= char <= "\udfff" for char in text)
-
-
-def _opener(state: State | None) -> Callable[[], AbstractAsyncContextManager[Any]]:
-    if callable(state):
-        return state
-    return lambda: nullcontext(state or {})
-
-
-def _summary(head: Head) -> RunSummary:
-    return RunSummary(head.run_id, head.reactor, head.status, head.created, head.updated, head.key)

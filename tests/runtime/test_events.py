@@ -38,6 +38,10 @@ WHY = {"error": "Declined", "message": "no money"}
             RunEvent(1.0, "rollback.retrying", "charge", {"kind": "undo", "attempt": 1}),
         ),
         (
+            r.HandlerFailed(1.0, "charge", "undo", 1, 5.0, ERROR),
+            RunEvent(1.0, "rollback.retrying", "charge", {"kind": "undo", "attempt": 1, **WHY}),
+        ),
+        (
             r.HandlerSettled(1.0, "charge", "undo"),
             RunEvent(1.0, "rollback.settled", "charge", {"kind": "undo"}),
         ),

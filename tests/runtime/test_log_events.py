@@ -39,6 +39,9 @@ class Secretive(Reactor[str], timeout=60):
         await act(ctx, "compensate b")
 
 
+FAILURES = [("RuntimeError", "declined"), ("ValueError", "cannot undo")]
+
+
 def events(caplog: pytest.LogCaptureFixture, *names: str) -> list[dict[str, Any]]:
     """Return the fields of the events of these names; of all events of runs if there are none."""
     told = [vars(record)["rewound"] for record in caplog.records if "rewound" in vars(record)]
@@ -69,6 +72,7 @@ async def test_every_failure_tells_what_and_why(net: Net, caplog: pytest.LogCapt
         assert (event["reactor"], event["run"]) == ("Secretive", run.id)
         assert event["inputs"] == {"card": "[redacted]", "amount": 5}
         assert event["step"] in ("a", "b")
+        assert (event["error"], event["reason"]) in FAILURES
     assert told[-1] | {"inputs": None} == {
         "event": "rewound.run.ended",
         "reactor": "Secretive",

@@ -176,7 +176,9 @@ def _handler_done(plan: Plan, state: RunState, message: m.HandlerDone) -> list[r
     retry = handler_of(plan, message.kind, message.step).retry
     if failure.retryable and message.attempt < retry.attempts:
         retry_at = message.at + retry.wait(message.attempt, failure.random)
-        return [r.HandlerFailed(message.at, message.step, message.kind, message.attempt, retry_at)]
+        return [
+            r.HandlerFailed(message.at, message.step, message.kind, message.attempt, retry_at, failure.error)
+        ]
     return [r.HandlerSettled(message.at, message.step, message.kind, failure.error)]
 
 

@@ -130,12 +130,13 @@ class RollbackOpened(Record, tag=9, frozen=True, array_like=True):
 
 
 class HandlerFailed(Record, tag=10, frozen=True, array_like=True):
-    """An attempt of an undo or a compensate failed and another one follows."""
+    """An attempt of an undo or a compensate failed and another one follows; `error` says why."""
 
     step: str
     kind: HandlerKind
     attempt: int
     retry_at: float
+    error: StepError | None = None
 
 
 class HandlerSettled(Record, tag=11, frozen=True, array_like=True):

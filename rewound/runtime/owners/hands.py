@@ -44,10 +44,13 @@ class Hands:
 
     async def _work(self, first: Job) -> None:
         job: Job | None = first
-        context = copy_context()
+        task, context = anyio.get_current_task(), copy_context()
         while job is not None:
             await job()
-            if await _was_cancelled() or not _same(context, copy_context()):
+            if task.has_pending_cancellation():
+                await _take_in_cancellation()
+                return
+            if not _same(context, copy_context()):
                 return
             hand = _Hand()
             self._idle.append(hand)
@@ -69,16 +72,13 @@ class _Hand:
         self.called.set()
 
 
-async def _was_cancelled() -> bool:
-    """Tell whether a job, or user code around it, has cancelled this task; take that in if so.
+async def _take_in_cancellation() -> None:
+    """Take in that a job, or user code around it, has cancelled this task.
 
     A task that returned with a cancellation pending would count as cancelled, and end its task group.
     """
-    if not anyio.get_current_task().has_pending_cancellation():
-        return False
     with suppress(anyio.get_cancelled_exc_class()):
         await checkpoint()
-    return True
 
 
 def _same(one: Context, other: Context) -> bool:

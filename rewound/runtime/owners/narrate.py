@@ -113,8 +113,9 @@ def _tell_trouble(names: dict[str, Any], record: r.Record) -> None:
         case r.HandlerSettled(_, step, kind, StepError() as error):
             told = {"step": step, "kind": kind, **_reason(error)}
             log_event("rewound.rollback.failed", logging.ERROR, **names, **told)
-        case r.HandlerFailed(at, step, kind, attempt, retry_at):
-            told = {"step": step, "kind": kind, "attempt": attempt, "delay": round(retry_at - at, 3)}
+        case r.HandlerFailed(at, step, kind, attempt, retry_at, error):
+            why = {} if error is None else _reason(error)
+            told = {"step": step, "kind": kind, "delay": round(retry_at - at, 3), **why, "attempt": attempt}
             log_event("rewound.rollback.retrying", logging.WARNING, **names, **told)
         case r.Expired(_, timeout):
             reason = f"the run took longer than its timeout of {timeout:g} s"

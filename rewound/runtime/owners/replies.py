@@ -1,12 +1,15 @@
 """Verbs and their replies as mail: how an undo, a cancel or a retry reaches a run on another node."""
 
+from collections.abc import Callable
+
 import msgspec
 from msgspec import Struct
 
 from rewound import errors
 from rewound.runtime.engine.messages import Verb
+from rewound.storage.protocol import Answer, Mail
 
-__all__ = ["decode_reply", "decode_verb", "encode_reply", "encode_verb"]
+__all__ = ["answer", "decode_reply", "decode_verb", "encode_reply", "encode_verb"]
 
 
 class _Reply(Struct, array_like=True, frozen=True):
@@ -44,3 +47,12 @@ def decode_reply(raw: bytes) -> errors.VerbError | None:
     kind = getattr(errors, reply.error, errors.VerbError)
     known = isinstance(kind, type) and issubclass(kind, errors.VerbError)
     return kind(reply.message) if known else errors.VerbError(f"{reply.error}: {reply.message}")
+
+
+def answer(mail: Mail, at: float, ask: Callable[[Verb], errors.RewoundError | None]) -> Answer:
+    """Ask for what a piece of mail says, and answer it; mail that cannot be read is refused."""
+    try:
+        verb = decode_verb(mail.body)
+    except errors.StorageError as unreadable:
+        return Answer(mail.id, encode_reply(unreadable))
+    return Answer(mail.id, encode_reply(ask(Verb(at, verb.verb, verb.reason))))

@@ -3,7 +3,8 @@
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -25,6 +26,7 @@ from rewound.runtime.engine import (
 )
 from rewound.runtime.engine.messages import Adopted, HandlerDone, Refused, Settled, Tick, Verb
 from rewound.runtime.engine.records import Record
+from rewound.runtime.groups import first_in
 from rewound.runtime.logs import log_event
 from rewound.runtime.owners.alarm import RunAlarm
 from rewound.runtime.owners.hands import Hands
@@ -42,7 +44,7 @@ from rewound.runtime.owners.letters import (
 from rewound.runtime.owners.maps import supervisor_for
 from rewound.runtime.owners.narrate import narrate
 from rewound.runtime.owners.opening import Birth, Opening, adopt, create
-from rewound.runtime.owners.replies import decode_verb, encode_reply
+from rewound.runtime.owners.replies import answer
 from rewound.runtime.owners.services import Services
 from rewound.runtime.owners.signals import Signals
 from rewound.runtime.owners.turns import Turns
@@ -181,7 +183,7 @@ class RunOwner(Actor[OwnerMail]):
         self._hands.dismiss()
 
     def _leave(self, event: str, group: BaseExceptionGroup[StorageError]) -> None:
-        self.error = error = _first(group)
+        self.error = error = cast("StorageError", first_in(group))
         log_event(event, logging.WARNING, reactor=self.plan.name, run=self.run_id, reason=str(error))
         if isinstance(error, JournalMismatch):
             self._services.waiters.fail(self.run_id, error)
@@ -203,10 +205,11 @@ class RunOwner(Actor[OwnerMail]):
         for letter in letters:
             match letter.message:
                 case Verb() as verb:
-                    replies.append((letter, self._verb(verb, records)))
+                    replies.append((letter, self._verb(verb, records=records)))
                 case message:
                     records += self._take_in(message)
-        answers = [self._reply_to(piece, records) for piece in mail]
+        at = self._services.time()
+        answers = [answer(piece, at, partial(self._verb, records=records)) for piece in mail]
         started = self._start(records)
         released = await self._store(records, answers, started)
         self._narrate(records)
@@ -245,20 +248,11 @@ class RunOwner(Actor[OwnerMail]):
                 pass
         return advance(self.plan, self._state, message)
 
-    def _verb(self, verb: Verb, records: list[Record]) -> RewoundError | None:
+    def _verb(self, verb: Verb, *, records: list[Record]) -> RewoundError | None:
         error = refusal(self._state, verb.verb)
         if error is None:
             records += advance(self.plan, self._state, verb)
         return error
-
-    def _reply_to(self, mail: Mail, records: list[Record]) -> Answer:
-        error: RewoundError | None
-        try:
-            verb = decode_verb(mail.body)
-            error = self._verb(Verb(self._services.time(), verb.verb, verb.reason), records)
-        except StorageError as unreadable:
-            error = unreadable
-        return Answer(mail.id, encode_reply(error))
 
     def _start(self, records: list[Record]) -> set[Place]:
         if self._closing:
@@ -333,8 +327,3 @@ class RunOwner(Actor[OwnerMail]):
 
     def _shown_inputs(self) -> dict[str, Any]:
         return redacted_inputs(self.plan, self._instance)
-
-
-def _first(group: BaseExceptionGroup[StorageError]) -> StorageError:
-    error = group.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
