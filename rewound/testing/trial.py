@@ -64,9 +64,9 @@ class Trial:
             return False
         try:
             await self._recover(link, first.died, whole)
-        except AssertionError as error:
+        except Exception as error:  # whatever a recovery raises, a crash led to it
             raise AssertionError(
-                f"{type(self._scenario).__name__}: crashed {_spell(at, when, link.trace)}: {error}"
+                f"{type(self._scenario).__name__}: crashed {_spell(at, when, link.trace)}: {_told(error)}"
             ) from error
         return True
 
@@ -115,6 +115,12 @@ class Trial:
 
 def _name(head: Head) -> str:
     return f"{head.reactor} {head.run_id}"
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, ExceptionGroup):
+        return "; ".join(_told(each) for each in error.exceptions)
+    return str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
 
 
 def _spell(at: int, when: str, trace: list[str]) -> str:

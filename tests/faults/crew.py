@@ -37,9 +37,11 @@ class Crew:
         store: its URL.
         folder: for the ledger and the workers' output.
         options: given to every worker.
+        script: what they run.
     """
 
-    def __init__(self, store: str, folder: Path, *options: str) -> None:
+    def __init__(self, store: str, folder: Path, *options: str, script: Path = WORK) -> None:
+        self.script = script
         self.store = store
         self.folder = folder
         self.ledger = folder / "ledger.txt"
@@ -50,7 +52,7 @@ class Crew:
 
     def start(self, place: int, *options: str) -> subprocess.Popen[bytes]:
         """Start the worker of a place (its share of the keys); does not wait for it."""
-        command = [sys.executable, str(WORK), self.store, str(self.ledger), *self.options, *options]
+        command = [sys.executable, str(self.script), self.store, str(self.ledger), *self.options, *options]
         worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._output)
         self.workers[place] = worker
         return worker
@@ -129,9 +131,9 @@ class Crew:
 
 
 @contextmanager
-def crew(store: str, folder: Path, *options: str) -> Generator[Crew]:
+def crew(store: str, folder: Path, *options: str, script: Path = WORK) -> Generator[Crew]:
     """Have workers for the length of a block."""
-    workers = Crew(store, folder, *options)
+    workers = Crew(store, folder, *options, script=script)
     # A test that is stopped must not leave workers behind.
     before = signal.signal(signal.SIGTERM, _exit)
     try:

@@ -40,7 +40,7 @@ def advance(plan: Plan, state: RunState, message: m.Message) -> list[r.Record]:
         case _ if state.terminal or state.status == "stuck":
             pass
         case m.Tick():
-            for level in list(live_levels(plan, state)):
+            for level in live_levels(plan, state):
                 turn.deliver(level.path, message)
         case m.Opened():
             turn.open(message)
@@ -54,7 +54,7 @@ def advance(plan: Plan, state: RunState, message: m.Message) -> list[r.Record]:
 def start(plan: Plan, state: RunState, at: float, slots: int) -> list[r.Record]:
     """Begin ready steps, oldest first, and apply that to `state`; `slots` bounds those with a body."""
     turn = _Turn(plan, state)
-    for level in list(live_levels(plan, state)):
+    for level in live_levels(plan, state):
         for name in list(rules.startable(level.state)):
             body = rules.is_body(level.plan, name)
             if body and not slots:
@@ -108,7 +108,7 @@ class _Turn:
         self._idle = self.root.state.status == "stuck"
         self.deliver((), message)
         if self._idle and message.verb == "retry":
-            for level in list(live_levels(self.root.plan, self.root.state)):
+            for level in live_levels(self.root.plan, self.root.state):
                 cut = sorted(rules.doomed(level.plan, level.state))
                 self.take(level.path, [r.Cut(message.at, name) for name in cut])
                 self._follow_up(level, message.at)
@@ -128,7 +128,7 @@ class _Turn:
 
     def adopt(self, message: m.Adopted) -> None:
         """Go on with a stored run; park one that has killed its process too often."""
-        levels = list(live_levels(self.root.plan, self.root.state))
+        levels = live_levels(self.root.plan, self.root.state)
         for level in levels:
             for name in level.state.in_flight:  # listed and not settled: it has begun (architecture.md 5.3)
                 level.state.steps[name].began = True

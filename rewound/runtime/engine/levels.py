@@ -3,7 +3,7 @@
 Each level is the same state machine. A path is the names of the steps that lead to a level.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from rewound.runtime.declare import Plan
@@ -39,13 +39,14 @@ def level_at(plan: Plan, state: RunState, path: Path) -> Level | None:
     return level
 
 
-def live_levels(plan: Plan, state: RunState, path: Path = ()) -> Iterator[Level]:
-    """Walk over the levels that have not ended, from the root down."""
+def live_levels(plan: Plan, state: RunState, path: Path = ()) -> list[Level]:
+    """List the levels that have not ended, from the root down."""
     if state.terminal:
-        return
-    yield Level(path, plan, state)
+        return []
+    levels = [Level(path, plan, state)]
     for name, child in state.children.items():
-        yield from live_levels(child_of(plan, name), child, (*path, name))
+        levels += live_levels(child_of(plan, name), child, (*path, name))
+    return levels
 
 
 def places_of(plan: Plan, state: RunState) -> set[Place]:

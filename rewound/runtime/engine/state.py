@@ -116,11 +116,15 @@ class RunState(Struct):
     @property
     def left(self) -> int:
         """How many elements of maps have rollback failures, at every level."""
+        if not self.maps_left and not self.children:
+            return 0  # of an element, this is asked again and again
         return sum(self.maps_left.values()) + sum(child.left for child in self.children.values())
 
     @property
     def rollback_failures(self) -> list[RollbackFailure]:
         """The undos and compensates that failed, those of composed children first (rule C4)."""
+        if not self.rolled and not self.children:
+            return []
         inner = [
             structs.replace(failure, step=f"{name}/{failure.step}")
             for name, child in self.children.items()

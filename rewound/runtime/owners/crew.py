@@ -52,6 +52,7 @@ class Crew:
         self._report = report
         self._unrecorded = unrecorded(self._plan)
         self._touched: dict[int, None] = {}  # in the order in which things happened
+        self._fresh: list[int] = []  # of these, those that may be at their end since `ended` looked
         self._waiting: dict[int, int] = {}
         self._alarms: dict[int, float] = {}
         self.flights: dict[int, Flight] = {}
@@ -80,7 +81,11 @@ class Crew:
     def add(self, flight: Flight) -> None:
         """Take an element in flight."""
         self.flights[flight.index] = flight
-        self._touched[flight.index] = None
+        self._touch(flight.index)
+
+    def _touch(self, index: int) -> None:
+        self._touched[index] = None
+        self._fresh.append(index)
 
     async def equip(self, flight: Flight) -> bool:
         """Give an element its inputs, so that bodies can run; `False` if its row is a gap.
@@ -111,8 +116,9 @@ class Crew:
         return lambda key, message: self._report((index, key), ElementMail(index, message))
 
     def ended(self) -> list[Flight]:
-        """List the elements that are at their end."""
-        touched = [self.flights[index] for index in self._touched if index in self.flights]
+        """List the elements that have come to their end since this was asked last."""
+        fresh, self._fresh = dict.fromkeys(self._fresh), []
+        touched = [self.flights[index] for index in fresh if index in self.flights]
         return [flight for flight in touched if flight.state.terminal]
 
     # -- things happen to them
@@ -122,7 +128,7 @@ class Crew:
         flight = self.flights.get(index)
         if flight is None or flight.work is None:
             return
-        self._touched[index] = None
+        self._touch(index)
         match message:
             case HandlerCut(place) | MapClosed(place):
                 flight.work.free(place)
@@ -141,7 +147,7 @@ class Crew:
         for flight in self.flights.values():
             if not flight.state.terminal:
                 flight.advance(message)
-                self._touched[flight.index] = None
+                self._touch(flight.index)
 
     def tick(self, at: float) -> None:
         """Let time pass."""
@@ -169,6 +175,7 @@ class Crew:
                 granted -= len(began)
                 if began:
                     started[index] = began
+                    self._look(index)
         self._touched.update(dict.fromkeys(started))
         return started
 
@@ -179,7 +186,6 @@ class Crew:
             flight = self.flights.get(index)
             if flight is not None and flight.work is not None:
                 flight.work.act(at, started.get(index, ()), closing=closing)
-            self._look(index)
         self._touched.clear()
 
     def changed(self) -> list[Flight]:

@@ -76,7 +76,7 @@ class Flight:
         self._unrecorded = unrecorded
         self._encoded = list(encoded)
         self.state: RunState = fold(plan, self._from_birth(records, at))
-        self.troubled = self.has_failures
+        self.troubled = bool(records) and self.has_failures
 
     def _from_birth(self, records: Sequence[Record], at: float) -> list[Record]:
         """Put an element's beginning before its records. It is stored only if time runs from it (S12)."""
@@ -117,7 +117,7 @@ class Flight:
 
     def adopt(self, at: float) -> bool:
         """Go on with what was in flight when the owner before this one ended; tell if bodies were at work."""
-        levels = list(live_levels(self.plan, self.state))
+        levels = live_levels(self.plan, self.state)
         working = any(
             at_work(level.plan, level.state, at)[0]
             or any(is_body(level.plan, name) for name in startable(level.state))

@@ -1,6 +1,6 @@
 """The rows of a generator, stored page by page before their elements begin (M4)."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, TypeGuard, cast
 
@@ -69,8 +69,9 @@ class SourceRows:
         self._decode = decode
         self._failure = failure
         self._head = _Head()
-        self._page: list[msgspec.Raw] = []
+        self._rows: list[msgspec.Raw] = []  # those at hand, from `_first` on
         self._first = 0
+        self._asked = 0
         self._wanted = anyio.Event()
         self._broken: Result | None = None
 
@@ -127,17 +128,18 @@ class SourceRows:
 
     async def item(self, index: int) -> Any:
         """Return a stored row. Raises `PayloadError` if it is gone."""
-        if not self._first <= index < self._first + len(self._page):
-            await self._load_page(index)
-        return self._decode(bytes(self._page[index - self._first]))
+        if not self._first <= index < self._first + len(self._rows):
+            await self._load(index)
+        self._asked = index
+        return self._decode(bytes(self._rows[index - self._first]))
 
-    async def _load_page(self, index: int) -> None:
-        space = await self._space.look(max(0, index - PAGE + 1), PAGE)
-        first = max((number for number in (space.cells if space else {}) if number <= index), default=-1)
-        page = _pages.decode(space.cells[first]) if space is not None and first >= 0 else []
-        if index >= first + len(page):
+    async def _load(self, index: int) -> None:
+        """Have the rows around one at hand: pages may be short, and a read for each would be slow."""
+        count = PAGE if index < self._first else 2 * PAGE
+        space = await self._space.look(max(0, index - PAGE + 1), count)
+        self._first, self._rows = _around(index, space.cells if space else {})
+        if not self._first <= index < self._first + len(self._rows):
             raise PayloadError(f"row {index} of its source is not stored any more")
-        self._page, self._first = page, first
 
     async def _pull(self, source: AsyncIterator[Any], send: ObjectSendStream[_Rows]) -> None:
         """Run the user's generator; whatever it raises is its own failure (S8)."""
@@ -159,10 +161,30 @@ class SourceRows:
         first = self._head.read
         cells = {first + low: _encode(new.rows[low : low + PAGE]) for low in range(0, len(new.rows), PAGE)}
         await self._write(_Head(first + len(new.rows), ended=False, cursor=new.cursor or _NIL), cells)
+        self._keep(first, new.rows)
+
+    def _keep(self, first: int, rows: list[msgspec.Raw]) -> None:
+        """Keep new rows at hand until their elements begin, but never more than a few pages of them."""
+        if self._first + len(self._rows) == first:
+            begun = max(0, self._asked - self._first)
+            self._rows = [*self._rows[begun:], *rows][: 2 * PAGE]
+            self._first += begun
 
     async def _write(self, head: _Head, cells: dict[int, bytes]) -> None:
         await self._space.write(_encode(head), cells)
         self._head = head
+
+
+def _around(index: int, cells: Mapping[int, bytes]) -> tuple[int, list[msgspec.Raw]]:
+    """Join the pages around a row that lie next to each other: where they begin, and their rows."""
+    first, rows = 0, list[msgspec.Raw]()
+    for number, page in sorted(cells.items()):
+        if number != first + len(rows):
+            if first + len(rows) > index:
+                break
+            first, rows = number, []
+        rows += _pages.decode(page)
+    return first, rows
 
 
 def _is_page(item: Any) -> TypeGuard[Page[Any]]:
