@@ -118,8 +118,9 @@ def _name(head: Head) -> str:
 
 
 def _told(error: Exception) -> str:
+    members: tuple[Exception, ...] = getattr(error, "exceptions", ())
     if isinstance(error, ExceptionGroup):
-        return "; ".join(_told(each) for each in error.exceptions)
+        return "; ".join(map(_told, members))
     return str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
 
 
