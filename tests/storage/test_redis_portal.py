@@ -84,6 +84,21 @@ async def test_call_that_is_cancelled_over_there_is_an_error_here(portal: Portal
         await portal.run(cancelled)
 
 
+async def test_calls_under_way_fail_when_the_portal_stops(anyio_backend: str) -> None:
+    """Nobody waits for a thread that has ended."""
+    portal = Portal()
+    await portal.start()
+
+    async def expect_end() -> None:
+        with pytest.raises(StorageError, match="abandoned"):
+            await portal.run(asyncio.sleep, 3600)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(expect_end)
+        await anyio.wait_all_tasks_blocked()
+        await portal.stop()
+
+
 async def test_messages_are_handed_back_in_order(portal: Portal) -> None:
     """What the other loop calls back runs here, in this thread."""
     got: list[tuple[int, int]] = []

@@ -5,6 +5,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar, TypeVarTuple
 
 import anyio
@@ -96,9 +97,9 @@ class Portal(Host):
         self._thread.start()
 
     async def stop(self) -> None:
-        """End the loop and the thread."""
+        """End the loop and the thread; calls that are under way fail."""
         with anyio.CancelScope(shield=True):
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop.call_soon_threadsafe(self._end_calls)
             await to_thread.run_sync(self._thread.join)
             self._loop.close()
 
@@ -130,19 +131,26 @@ class Portal(Host):
         self._woken = False
         while self._calls:
             call = self._calls.popleft()
-            task = self._loop.create_task(self._carry_out(call))
+            task = self._loop.create_task(_coroutine(call))
             call.cancel = task.cancel
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(partial(self._end_call, call))
 
-    async def _carry_out(self, call: Call) -> None:
-        try:
-            call.result = await call.function(*call.args)
-        except asyncio.CancelledError:
+    def _end_call(self, call: Call, task: asyncio.Task[Any]) -> None:
+        """Pass on how a call ended; one may be cancelled before its first step."""
+        self._tasks.discard(task)
+        if task.cancelled():
             call.error = StorageError("the call was abandoned")
-        except Exception as error:  # noqa: BLE001  # raised again, where the caller is
-            call.error = error
+        else:
+            call.error = task.exception()
+            call.result = None if call.error else task.result()
         self._hand_back(call.done.set)
+
+    def _end_calls(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        ended = self._loop.create_task(_all_ended(list(self._tasks)))
+        ended.add_done_callback(lambda _: self._loop.stop())
 
     def _hand_back(self, answer: Callable[[], Any]) -> None:
         self._answers.append(answer)
@@ -153,6 +161,15 @@ class Portal(Host):
     def _deliver(self) -> None:
         while self._answers:
             self._answers.popleft()()
+
+
+async def _coroutine(call: Call) -> Any:
+    return await call.function(*call.args)
+
+
+async def _all_ended(tasks: list[asyncio.Task[Any]]) -> None:
+    if tasks:
+        await asyncio.wait(tasks)
 
 
 def current_host() -> Host:
