@@ -33,7 +33,8 @@ def _within(plan: Plan, state: RunState, record: r.Within) -> None:
     level, inner = state, plan
     for name in record.path:
         inner = child_of(inner, name)
-        level = level.children.setdefault(name, RunState())
+        # of its run's generation: what reports late from an earlier one settles nothing (O4)
+        level = level.children.setdefault(name, RunState(generation=level.generation))
     apply(inner, level, record.record)
     if isinstance(record.record, _SETTLING):
         state.recoveries = 0
