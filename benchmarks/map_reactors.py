@@ -1,7 +1,7 @@
 """What the maps' cases run: elements of one no-op step, taken from a source that yields short rows."""
 
 from collections.abc import AsyncIterator
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import anyio
@@ -18,18 +18,25 @@ WAIT = 0.005
 
 
 class Marks:
-    """When things happened, in seconds of this process's clock, by name."""
+    """When things happened, by name: on the clock, and in this process's own time.
+
+    The latter tells two phases apart on a machine that has other things to do.
+    """
 
     def __init__(self) -> None:
-        self._times: dict[str, float] = {}
+        self._times: dict[str, tuple[float, float]] = {}
 
     def note(self, name: str) -> None:
         """Note that something happens now."""
-        self._times[name] = perf_counter()
+        self._times[name] = (perf_counter(), process_time())
 
     def between(self, first: str, second: str) -> float:
         """Return the seconds from one to the other."""
-        return self._times[second] - self._times[first]
+        return self._times[second][0] - self._times[first][0]
+
+    def worked(self, first: str, second: str) -> float:
+        """Return the seconds that this process has worked from one to the other."""
+        return self._times[second][1] - self._times[first][1]
 
 
 class Element(Reactor[str]):

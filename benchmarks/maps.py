@@ -1,6 +1,6 @@
 """The cases about maps: how they grow, and what taking them back costs."""
 
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.map_reactors import Failing, Marks, OneByOne, Rows, Steady, TenByTen, nested
@@ -21,8 +21,10 @@ def fanout(setup: "Setup") -> Measured:
     """Run one map of `n` elements, 50 in flight, over a source; tell what it leaves in the storage."""
     before = kept(setup.url)
     storage = Counting(setup.url, looking(setup.url))
+    working = process_time()
     seconds = setup.loop.run(lambda: _run(storage, Steady(n=setup.n)))
     more = {
+        "cpu_seconds": round(process_time() - working, 3),
         "bytes_per_element": _per(kept(setup.url) - before, setup.n),
         "written_per_element": _per(storage.cells, setup.n),
         "writes": storage.writes,
@@ -34,14 +36,15 @@ def fanout(setup: "Setup") -> Measured:
 
 def fanout_fail(setup: "Setup") -> Measured:
     """Run a map whose last element fails; compare the way back with the way there."""
-    there, back = setup.loop.run(lambda: _there_and_back(setup, Failing(n=setup.n, bad=setup.n - 1)))
-    return Measured("element", setup.n, there + back, (there, back), _sides(there, back))
+    marks = setup.loop.run(lambda: _there_and_back(setup, Failing(n=setup.n, bad=setup.n - 1)))
+    there, back = marks.between("began", "failed"), marks.between("failed", "ended")
+    return Measured("element", setup.n, there + back, (there, back), _sides(marks))
 
 
 def rollback_5ms(setup: "Setup") -> Measured:
     """Take `n` elements back whose undo waits 5 ms: 10 at a time, and one at a time."""
-    _, ten = setup.loop.run(lambda: _there_and_back(setup, TenByTen(n=setup.n)))
-    _, one = setup.loop.run(lambda: _there_and_back(setup, OneByOne(n=setup.n)))
+    ten = setup.loop.run(lambda: _there_and_back(setup, TenByTen(n=setup.n))).between("failed", "ended")
+    one = setup.loop.run(lambda: _there_and_back(setup, OneByOne(n=setup.n))).between("failed", "ended")
     more = {"ten_seconds": round(ten, 3), "one_seconds": round(one, 3), "ratio": round(one / ten, 2)}
     return Measured("element", setup.n, ten, (ten, one), more)
 
@@ -68,8 +71,8 @@ async def _run(storage: Counting, reactor: Reactor[int]) -> float:
         return perf_counter() - began
 
 
-async def _there_and_back(setup: "Setup", reactor: Rows) -> tuple[float, float]:
-    """Return the seconds until something failed, and those until everything was taken back."""
+async def _there_and_back(setup: "Setup", reactor: Rows) -> Marks:
+    """Note when it began, when something failed, and when everything had been taken back."""
     marks = Marks()
     state = {"marks": marks}
     async with Runtime(setup.url, reactors=[type(reactor)], state=state, retention=RETENTION) as runtime:
@@ -79,11 +82,14 @@ async def _there_and_back(setup: "Setup", reactor: Rows) -> tuple[float, float]:
         marks.note("ended")
     if not isinstance(outcome, Failed) or outcome.rollback_failures:
         raise SystemExit(f"the map was to fail and to be taken back, but it ended as {outcome}")
-    return marks.between("began", "failed"), marks.between("failed", "ended")
+    return marks
 
 
-def _sides(there: float, back: float) -> dict[str, Any]:
+def _sides(marks: Marks) -> dict[str, Any]:
+    there, back = marks.between("began", "failed"), marks.between("failed", "ended")
+    cpu = marks.worked("failed", "ended") / marks.worked("began", "failed")
     return {
+        "cpu_ratio": round(cpu, 2),
         "forward_seconds": round(there, 3),
         "rollback_seconds": round(back, 3),
         "ratio": round(back / there, 2),

@@ -33,7 +33,9 @@ def _within(plan: Plan, state: RunState, record: r.Within) -> None:
     level, inner = state, plan
     for name in record.path:
         inner = child_of(inner, name)
-        level = level.children.setdefault(name, RunState())
+        # counted on from its parent's: what reports late from an earlier generation settles nothing (O4)
+        fresh = RunState(generation=level.generation, rollbacks=level.rollbacks)
+        level = level.children.setdefault(name, fresh)
     apply(inner, level, record.record)
     if isinstance(record.record, _SETTLING):
         state.recoveries = 0

@@ -108,7 +108,7 @@ class SourceRows:
     async def read(self, source: AsyncIterator[Any], stored: Callable[[], object]) -> Result | None:
         """Read the source to its end, only as fast as rows are wanted; call `stored` after each page.
 
-        The source runs ahead by one page at most. What has gathered meanwhile is stored together.
+        The source runs ahead by one page at most. What has gathered until rows are wanted is stored together.
 
         Returns:
             Nothing at its end, or what its failure means.
@@ -117,10 +117,10 @@ class SourceRows:
             send, receive = anyio.create_memory_object_stream[_Rows](PAGE)
             tasks.start_soon(self._pull, source, send)
             async with receive:
-                while (gathered := await _gathered(receive)) is not None:
+                async for rows in receive:
                     await self._wanted.wait()
                     self._wanted = anyio.Event()
-                    await self._store(gathered)
+                    await self._store(_gathered(rows, receive))
                     stored()
         if self._broken is None:
             await self._write(_Head(self._head.read, ended=True, cursor=self._head.cursor), {})
@@ -191,12 +191,8 @@ def _is_page(item: Any) -> TypeGuard[Page[Any]]:
     return isinstance(item, Page)
 
 
-async def _gathered(receive: MemoryObjectReceiveStream[_Rows]) -> _Rows | None:
-    """Wait for a row and take what is there with it; the page of a resumable source is taken alone."""
-    try:
-        first = await receive.receive()
-    except anyio.EndOfStream:
-        return None
+def _gathered(first: _Rows, receive: MemoryObjectReceiveStream[_Rows]) -> _Rows:
+    """Take what is there with a row; the page of a resumable source is taken alone."""
     while first.cursor is None and len(first.rows) < PAGE:
         try:
             first.rows += receive.receive_nowait().rows

@@ -1,7 +1,7 @@
 """Oracle O2: is a journal one that a run without any crash could have written?"""
 
 from rewound.runtime.declare import Plan
-from rewound.runtime.engine import RunState, advance, fold
+from rewound.runtime.engine import Path, RunState, advance, fold, level_at
 from rewound.runtime.engine import messages as m
 from rewound.runtime.engine import records as r
 from rewound.runtime.engine.changes import apply
@@ -24,20 +24,27 @@ def without_crashes(plan: Plan, journal: list[r.Record]) -> None:
     state, at = fold(plan, records[:1]), 1
     while at < len(records):
         record = records[at]
-        if isinstance(record, r.Started):
-            due(state, record.at)
-            assert record.step in startable(state), f"{record} needs a crash"
+        path, own = (record.path, record.record) if isinstance(record, r.Within) else ((), record)
+        if isinstance(own, r.Started):
+            level = level_at(plan, state, path)
+            assert level is not None
+            due(level.state, own.at)
+            assert own.step in startable(level.state), f"{record} needs a crash"
             apply(plan, state, record)
             at += 1
             continue
-        led_to = advance(plan, state, _message(state, record))
+        opened = _opened(plan, state, path, own) if isinstance(own, r.Spawned) else None
+        led_to = advance(plan, state, opened or _message(plan, state, path, own))
         assert led_to, f"{record} needs a crash"
         assert led_to == records[at : at + len(led_to)]
         at += len(led_to)
 
 
-def _message(state: RunState, record: r.Record) -> m.Message:
-    """Return the message that leads to a record."""
+def _message(plan: Plan, root: RunState, path: Path, record: r.Record) -> m.Message:
+    """Return the message that leads to a record of a level."""
+    level = level_at(plan, root, path)
+    assert level is not None
+    state = level.state
     match record:
         case r.Asked(at, verb, reason):
             return m.Verb(at, verb, reason)
@@ -48,11 +55,20 @@ def _message(state: RunState, record: r.Record) -> m.Message:
         case r.Parked(at, reason):
             return m.Refused(at, reason)
         case r.Succeeded(at, name) | r.Failed(at, name) | r.Halted(at, name) | r.Cut(at, name):
-            return m.Settled(at, name, state.steps[name].attempt, state.generation, _result(record))
+            attempt, generation = state.steps[name].attempt, state.generation
+            return m.Settled(at, name, attempt, generation, _result(record), path)
         case r.HandlerSettled(at, name, kind) | r.HandlerFailed(at, name, kind):
-            return m.HandlerDone(at, name, kind, state.handler_attempt + 1, _failure(record), state.rollbacks)
+            attempt = state.handler_attempt + 1
+            return m.HandlerDone(at, name, kind, attempt, _failure(record), state.rollbacks, path)
         case _:
             raise AssertionError(f"{record} does not come of a message")
+
+
+def _opened(plan: Plan, root: RunState, path: Path, record: r.Spawned) -> m.Opened:
+    parent = level_at(plan, root, path[:-1])
+    assert parent is not None
+    attempt = parent.state.steps[path[-1]].attempt
+    return m.Opened(record.at, path, attempt, parent.state.generation, record.inputs)
 
 
 def _result(record: r.Succeeded | r.Failed | r.Halted | r.Cut) -> m.Result:

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from rewound.runtime.declare import Plan
-from rewound.runtime.engine import RunState, fold, next_alarm, refusal
+from rewound.runtime.engine import RunState, fold, level_at, next_alarm, refusal
 from rewound.runtime.engine import messages as m
 from rewound.runtime.engine import records as r
 from tests.runtime.engine.referee import Referee
@@ -34,10 +34,13 @@ class Player:
         self.world = World(
             plan, slots=setting.slots, queued=setting.queued, max_recoveries=setting.max_recoveries
         )
-        self.referee = Referee(plan, setting.max_recoveries)
+        self.referee = self._judge(plan, setting)
         self.outbox: dict[str, m.Settled | m.HandlerDone] = {}
         self.handled: list[m.Settled | m.HandlerDone] = []
         self._check()
+
+    def _judge(self, plan: Plan, setting: Setting) -> Any:
+        return Referee(plan, setting.max_recoveries)
 
     # -- moves
 
@@ -128,7 +131,10 @@ class Player:
 
     def _may_count_again(self, report: m.Settled | m.HandlerDone) -> bool:
         """Whether the same report may be made once more, because its body was lost with its process."""
-        state = self.world.state
+        level = level_at(self.world.plan, self.world.state, report.path)
+        if level is None:
+            return True  # its level is gone with its generation, or was never stored
+        state = level.state
         if isinstance(report, m.HandlerDone):
             return report.rollback == state.rollbacks and report.attempt > state.handler_attempt
         current = (report.generation, report.attempt) == (state.generation, state.steps[report.step].attempt)
@@ -187,7 +193,9 @@ class Player:
     def _check(self) -> None:
         self._see()
         world = self.world
-        assert not (world.bodies and world.handler), "a handler runs while a body does (S3)"
+        below = "/".join(world.handler.path) if world.handler is not None else ""
+        beside = [name for name in world.bodies if name.startswith(below)]
+        assert not (beside and world.handler), "a handler runs while a body of its level does (S3)"
         for key, times in world.begun.items():
             assert times <= 1 + world.torn[key], f"{key} ran again though nothing cut it off (O2)"
         if world.adopting:
@@ -204,6 +212,7 @@ def _known(state: RunState, now: float) -> dict[str, Any]:
     fields["rolled"] = list(state.rolled.items())
     wait = state.handler_retry_at
     fields["handler_retry_at"] = wait if wait is not None and wait > now else None
+    fields["children"] = {name: _known(child, now) for name, child in state.children.items()}
     fields["steps"] = {
         name: replace(step, began=True) if name in state.in_flight else step
         for name, step in state.steps.items()

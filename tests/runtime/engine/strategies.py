@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from rewound.runtime.declare import Plan, StepPlan
-from tests.runtime.engine.plans import plan_for, step
+from tests.runtime.engine.plans import composed, plan_for, step
 
-__all__ = ["KINDS", "Kind", "Move", "Setting", "moves", "plans", "settings_of_runs"]
+__all__ = ["KINDS", "Kind", "Move", "Setting", "families", "moves", "plans", "settings_of_runs"]
 
 NAMES = "hgfedcba"
 """Not in alphabetical order: an engine that sorts where it must not is noticed."""
@@ -73,6 +73,21 @@ def plans(draw: st.DrawFn) -> Plan:
     count = draw(st.integers(1, len(NAMES)))
     timeout = draw(st.sampled_from([None, None, 25.0]))
     return plan_for(*(draw(_steps(index)) for index in range(count)), timeout=timeout)
+
+
+@st.composite
+def families(draw: st.DrawFn, depth: int = 2) -> Plan:
+    """Draw a plan in which one step is a composed child, which may have one in turn.
+
+    One child a level: then the handlers of all levels run one at a time, as `World` wants it.
+    """
+    count = draw(st.integers(1, 4))
+    chosen = [draw(_steps(index)) for index in range(count)]
+    if depth:
+        place = draw(st.integers(0, count - 1))
+        old = chosen[place]
+        chosen[place] = composed(old.name, draw(families(depth=draw(st.integers(0, depth - 1)))), *old.needs)
+    return plan_for(*chosen)
 
 
 def _steps(index: int) -> st.SearchStrategy[StepPlan]:

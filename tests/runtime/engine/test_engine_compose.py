@@ -270,3 +270,19 @@ def test_a_childs_timeout_fails_it() -> None:
     error = world.state.steps["child"].error
     assert error is not None
     assert (error.type, error.step) == ("TimeoutError", "child")
+
+
+def test_o4_a_report_of_an_earlier_generation_settles_nothing_in_a_child() -> None:
+    """O4: after a retry the child's steps run anew; what was reported before it comes too late."""
+    world = World(family())
+    world.succeed("a")
+    late = world.settled("child/c1", m.Success(b""))
+    world.fail("child/c1")
+    undone = world.done()
+    world.hand_back(2)
+    world.ask("retry")
+    world.succeed("a")
+    assert world.handle(late) == []
+    world.fail("child/c1")
+    assert world.handle(undone) == []
+    assert world.state.status == "rolling_back"

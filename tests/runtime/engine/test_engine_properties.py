@@ -9,8 +9,9 @@ from rewound.runtime.engine import records as r
 from rewound.runtime.engine.changes import apply
 from rewound.runtime.engine.state import RunState
 from tests.runtime.engine.crash_free import without_crashes
+from tests.runtime.engine.family import FamilyPlayer
 from tests.runtime.engine.player import Player
-from tests.runtime.engine.strategies import Move, Setting, moves, plans, settings_of_runs
+from tests.runtime.engine.strategies import Move, Setting, families, moves, plans, settings_of_runs
 
 few = settings(max_examples=200, deadline=None)
 many = settings(max_examples=3_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -27,9 +28,9 @@ TRANSITIONS = {
 }
 
 
-def play(plan: Plan, setting: Setting, history: list[Move]) -> None:
+def play(plan: Plan, setting: Setting, history: list[Move], kind: type[Player] = Player) -> None:
     """Play a history to its end, under the eyes of the referee, and look at what is left."""
-    player = Player(plan, setting)
+    player = kind(plan, setting)
     for move in history:
         player.play(move)
     player.end()
@@ -65,6 +66,21 @@ def check_transitions(plan: Plan, records: list[r.Record]) -> None:
 def test_a_run_keeps_the_rules_whatever_happens(plan: Plan, setting: Setting, history: list[Move]) -> None:
     """Rules S1-S9, S12, V1, V2, O2, O4, O5: see `Referee`, `Player` and `without_crashes`."""
     play(plan, setting, history)
+
+
+@few
+@given(families(), settings_of_runs, moves(40))
+def test_a_family_keeps_the_rules_whatever_happens(plan: Plan, setting: Setting, history: list[Move]) -> None:
+    """Rules C1, C4, S3, S4, R6, O2, O4, O5 with composed children: see `FamilyReferee`."""
+    play(plan, setting, history, FamilyPlayer)
+
+
+@pytest.mark.slow
+@many
+@given(families(), settings_of_runs, moves(100))
+def test_a_family_keeps_the_rules_for_long(plan: Plan, setting: Setting, history: list[Move]) -> None:
+    """The same with long histories, and many of them."""
+    play(plan, setting, history, FamilyPlayer)
 
 
 @pytest.mark.slow
