@@ -177,6 +177,8 @@ class World:
                 assert self.handler is None
                 self.handler = effect
                 self.begun[self._handler_key(effect)] += 1
+            case _:
+                raise AssertionError(f"{effect}: these plans have no maps")
         return []
 
     def _generation(self, path: tuple[str, ...]) -> int:
