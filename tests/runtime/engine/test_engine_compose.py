@@ -285,4 +285,4 @@ def test_o4_a_report_of_an_earlier_generation_settles_nothing_in_a_child() -> No
     assert world.handle(late) == []
     world.fail("child/c1")
     assert world.handle(undone) == []
-    assert world.state.status == "rolling_back"
+    assert world.state.children["child"].status == "rolling_back"
