@@ -83,11 +83,11 @@ def test_killed_half_way_back(store: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_killed_half_way_forward_again_and_again(store: str, tmp_path: Path) -> None:
-    """The same, twenty times."""
-    forward(store, tmp_path, 20)
+    """The same, again and again."""
+    forward(store, tmp_path, 6)
 
 
 @pytest.mark.slow
 def test_killed_half_way_back_again_and_again(store: str, tmp_path: Path) -> None:
-    """The same, twenty times."""
-    back(store, tmp_path, 20)
+    """The same, again and again."""
+    back(store, tmp_path, 6)

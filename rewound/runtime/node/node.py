@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from typing import Any
 
 import anyio
@@ -266,8 +267,9 @@ class Node:
         node = self.services.node or self._dead
         with anyio.CancelScope(shield=True):
             try:
-                await self.services.storage.leave(node)
-            except StorageError as error:
+                leave = partial(self.services.storage.leave, node)
+                await within(self.services.clock, self.services.settings.lease, leave)
+            except (StorageError, TimeoutError) as error:  # its lease expires by itself
                 log_event("rewound.claim.leave", logging.WARNING, node=node, reason=str(error))
             if self.leftovers:  # the supervisor waits for them; whoever closed the runtime does not
                 await self.services.storage.close()

@@ -3,10 +3,12 @@
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import anyio
 
 from rewound.errors import StorageError
+from rewound.runtime.deadline import within
 from rewound.runtime.logs import log_event
 from rewound.runtime.owners.services import Services
 
@@ -44,8 +46,9 @@ class Watches:
         """End the watch for a cancelled waiter, too. Left behind, it costs one hint per change of the run."""
         with anyio.CancelScope(shield=True):
             try:
-                await self._services.storage.unwatch(run_id, self._services.node)
-            except StorageError as error:
+                unwatch = partial(self._services.storage.unwatch, run_id, self._services.node)
+                await within(self._services.clock, self._services.settings.lease, unwatch)
+            except (StorageError, TimeoutError) as error:
                 log_event("rewound.claim.unwatch", logging.WARNING, run=run_id, reason=str(error))
 
     async def renew(self) -> None:
