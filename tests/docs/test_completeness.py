@@ -68,8 +68,9 @@ def test_rules_are_tested_where_the_page_says() -> None:
     assert [rule["number"] for rule in rules] == [*(f"S{n}" for n in range(1, 13)), "V1", "V2", "V3"]
     for rule in rules:
         for name in re.findall(r"`(?:tests/runtime/[a-z/]*)?(test_[a-z_]+\.py)`", rule["tested"]):
-            [path] = (ROOT / "tests/runtime").rglob(name)
-            assert re.search(rf"\b{rule['number']}\b", path.read_text("utf-8")), (rule["number"], name)
+            tests = [path.read_text("utf-8") for path in (ROOT / "tests/runtime").rglob(name)]
+            cited = [text for text in tests if re.search(rf"\b{rule['number']}\b", text)]
+            assert cited, (rule["number"], name)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

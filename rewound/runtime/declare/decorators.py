@@ -9,7 +9,7 @@ from rewound.runtime.declare.handlers import HandlerDef
 from rewound.runtime.declare.retry import Retry, retry_of
 from rewound.runtime.declare.signature import check_body, is_async
 from rewound.runtime.declare.sources import SourceBase
-from rewound.runtime.declare.steps import After, StepBase, StepDef, StepOptions, SyncStepDef
+from rewound.runtime.declare.steps import After, StepBase, StepDef, StepOptions, SyncStepDef, guards_of
 from rewound.runtime.declare.wording import label
 
 __all__ = ["StepMaker", "options_of", "step"]
@@ -113,7 +113,8 @@ def options_of(
         if not isinstance(each, str | StepBase):
             raise DefinitionError(f"{subject}: after= takes a step or its name, not {_shown(each)}.")
     limit = None if timeout is None else seconds(timeout, f"{subject}: timeout")
-    return StepOptions(retry_of(retry, f"{subject}: retry"), limit, several, cancel_on_failure, tuple(guards))
+    taken = guards_of(guards, subject)
+    return StepOptions(retry_of(retry, f"{subject}: retry"), limit, several, cancel_on_failure, taken)
 
 
 def _shown(given: object) -> str:

@@ -16,6 +16,7 @@ from rewound.runtime.declare.duration import Duration, seconds
 from rewound.runtime.declare.member import Member
 from rewound.runtime.declare.members import members_of
 from rewound.runtime.declare.registry import remember
+from rewound.runtime.declare.steps import guards_of
 from rewound.runtime.declare.wiring import Wired, wire
 from rewound.runtime.declare.wording import label
 
@@ -84,7 +85,7 @@ class ReactorMeta(DeclaredMeta):
             _checked_name(cls, name),
             _checked_version(cls, version),
             inherited.timeout if inherited and timeout is None else limit,
-            inherited.guards if inherited and guards is None else tuple(guards or ()),
+            guards_of(guards or (), label(cls)),
             wire(members_of(cls)),
         )
         _plan_early(cls)

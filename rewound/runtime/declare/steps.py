@@ -1,22 +1,35 @@
 """Steps as they stand in a class body; `.undo` and `.compensate` give those with a body their handlers."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from msgspec import Struct
 
+from rewound.errors import DefinitionError
 from rewound.runtime.declare.duration import Duration
 from rewound.runtime.declare.handlers import HANDLER_TIMEOUT, HandlerDef, HandlerMaker, handler
 from rewound.runtime.declare.member import Member
 from rewound.runtime.declare.retry import ONCE, Retry
 
-__all__ = ["After", "BodyDef", "StepBase", "StepDef", "StepOptions", "SyncStepDef"]
+__all__ = ["After", "BodyDef", "StepBase", "StepDef", "StepOptions", "SyncStepDef", "guards_of"]
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
+
+
+def guards_of(guards: Sequence[Any], subject: str) -> tuple[Any, ...]:
+    """Return a declaration's guards.
+
+    Raises:
+        DefinitionError: there are any. Nothing takes them yet, and one that is silently not taken would let
+            through what it is there to keep apart.
+    """
+    if guards:
+        raise DefinitionError(f"{subject}: guards= has no effect in this version; leave it out.")
+    return ()
 
 
 class StepOptions(Struct, frozen=True):

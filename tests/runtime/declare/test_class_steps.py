@@ -47,7 +47,7 @@ class _Checkout(Reactor[_Receipt]):
     async def currency(self) -> str:
         return "USD"
 
-    charge = use(_Charge, bind={"amount": "price"}, retry=2, timeout=3, cancel_on_failure=True, guards=["g"])
+    charge = use(_Charge, bind={"amount": "price"}, retry=2, timeout=3, cancel_on_failure=True)
     count = use(_Count, after=charge)
     returns = charge
 
@@ -66,7 +66,7 @@ def test_plan() -> None:
         ("currency",),
         _Receipt,
         3,
-        ("g",),
+        (),
     )
     assert (charge.retry.attempts, charge.cancel_on_failure) == (2, True)
     assert charge.undo is not None

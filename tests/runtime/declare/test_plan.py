@@ -26,7 +26,7 @@ class _Diamond(Reactor[int], version=2):
     async def left(self, start: int) -> int:
         return start
 
-    @step(timeout=timedelta(seconds=5), cancel_on_failure=True, guards=["g"])
+    @step(timeout=timedelta(seconds=5), cancel_on_failure=True)
     def right(self, start: int) -> int | Skipped[int]:
         return start
 
@@ -59,7 +59,7 @@ def test_step_options() -> None:
     assert (right.timeout, right.cancel_on_failure, right.guards, right.call.is_async) == (
         5.0,
         True,
-        ("g",),
+        (),
         False,
     )
     assert (left.timeout, left.cancel_on_failure, left.guards, left.call.is_async) == (None, False, (), True)

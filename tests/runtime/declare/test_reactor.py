@@ -77,7 +77,7 @@ def test_docstrings_are_kept() -> None:
 def test_class_keywords() -> None:
     """Options are class keywords, so that inputs may have their names."""
 
-    class Named(Reactor[None], name="named/v1", version=3, timeout=timedelta(minutes=1), guards=["g"]):
+    class Named(Reactor[None], name="named/v1", version=3, timeout=timedelta(minutes=1)):
         name: str = "input"
         version: int
         timeout: int = 5
@@ -87,14 +87,14 @@ def test_class_keywords() -> None:
         async def go(self) -> None: ...
 
     plan = plan_of(Named)
-    assert (plan.name, plan.version, plan.timeout, plan.guards) == ("named/v1", 3, 60.0, ("g",))
+    assert (plan.name, plan.version, plan.timeout, plan.guards) == ("named/v1", 3, 60.0, ())
     assert [field.name for field in plan.inputs] == ["name", "version", "timeout", "guards"]
 
 
 def test_inherited_options() -> None:
-    """Timeout and guards are inherited, until given again; name and version are the class's own."""
+    """The timeout is inherited, until given again; name and version are the class's own."""
 
-    class Base(Reactor[None], name="base", version=3, timeout=5, guards=["g"]):
+    class Base(Reactor[None], name="base", version=3, timeout=5):
         @step
         async def go(self) -> None: ...
 
@@ -103,8 +103,22 @@ def test_inherited_options() -> None:
     class Other(Base, timeout=7, guards=[]): ...
 
     same, other = plan_of(Same), plan_of(Other)
-    assert (same.name, same.version, same.timeout, same.guards) == ("Same", 1, 5.0, ("g",))
+    assert (same.name, same.version, same.timeout, same.guards) == ("Same", 1, 5.0, ())
     assert (other.timeout, other.guards) == (7.0, ())
+
+
+def test_guards_are_refused() -> None:
+    """A guard that would silently not be taken is refused, on a reactor and on a step."""
+    with refuses("Guarded: guards= has no effect in this version; leave it out."):
+
+        class Guarded(Reactor[None], guards=["lock"]):
+            @step
+            async def go(self) -> None: ...
+
+    with refuses("go: guards= has no effect in this version; leave it out."):
+
+        @step(guards=["lock"])
+        async def go(self: object) -> None: ...
 
 
 @pytest.mark.parametrize("keyword", ["name", "version", "timeout", "guards"])
