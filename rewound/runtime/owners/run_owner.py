@@ -150,8 +150,8 @@ class RunOwner(Actor[OwnerMail]):
             self._narrate(self._birth.records)
             self._turns.take(len(self._state.in_flight))
             self._act(self._state.in_flight)
-            if self._closing or startable(self._state):
-                self._signals.wake()  # not all first steps got a slot; or nobody will tell it to close
+            if startable(self._state):
+                self._signals.wake()  # not all first steps got a slot
             return
         at = self._services.time()
         adopted = Adopted(at, self._crashed, self._services.settings.max_recoveries)
