@@ -68,6 +68,31 @@ async def test_a_takeover_that_ends_without_a_lease(net: Net) -> None:
         assert await net.status(run.id) == "cancelled"
 
 
+async def test_a_claim_that_comes_when_the_node_is_dead(net: Net, stage: Stage) -> None:
+    """Architecture 4: what was claimed for a node that was fenced meanwhile is claimed anew."""
+    plan = [Fault("hang", at=1, when="after", method="claim")]
+    plan += [Fault("fail", at=number, method="join") for number in range(2, 8)]
+    peer = await net.peer(Chain, plan=plan)
+    run = await peer.runtime.spawn(Chain())
+    await run.result()
+    await net.settle()
+    stage.close("undo b")
+    async with net.background() as tasks:
+        tasks.start_soon(run.undo)
+        await net.settle()
+        await net.memory.leave(peer.node)
+        await net.advance(LEASE / 2)
+        peer.faults.proceed()
+        await net.advance(2 * LEASE)
+        journal = await net.memory.load(run.id, limit=0)
+        assert journal is not None
+        assert journal.head.node == peer.node
+        stage.open("undo b")
+        await net.settle()
+    assert await net.status(run.id) == "cancelled"
+    assert stage.overlaps == []
+
+
 async def test_parking_a_run_that_somebody_took(net: Net) -> None:
     """Lesson 3: a node that has lost the claim by the time it parks a run leaves it alone."""
     run_id = await interrupted(net)

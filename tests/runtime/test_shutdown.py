@@ -83,6 +83,7 @@ async def test_no_work_while_closing(net: Net, stage: Stage) -> None:
         await first.kill()
         await net.advance(3 * LEASE)
         assert stage.running["a"] == 0
+        assert "claim" not in peer.faults.trace
         stage.open("b", "a")
 
 
@@ -243,3 +244,35 @@ async def test_a_crash_of_the_node_is_told(net: Net, caplog: pytest.LogCaptureFi
     assert "rewound.claim.crashed" in caplog.text
     with pytest.raises(ExceptionGroup):
         await runtime.close()
+
+
+class Tidy(Reactor[str]):
+    """A step with a timeout that tidies up when it is cut."""
+
+    @step(timeout=8)
+    async def a(self, ctx: Stagehand) -> str:
+        """Wait the first time, and tidy up for as long as the gate is shut."""
+        if ctx.state["log"]:
+            return "done"
+        ctx.state["log"].append("a")
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await ctx.state["stage"].act("tidy up")
+        return "never"
+
+
+async def test_a_cut_body_is_not_late(net: Net, stage: Stage) -> None:
+    """Architecture 5.5, S12: a body that was cut by a shutdown has not failed, however long it tidies up."""
+    peer = await net.peer(Tidy, grace=5)
+    stage.close("tidy up")
+    run = await peer.runtime.spawn(Tidy())
+    await net.settle()
+    async with net.background() as tasks:
+        tasks.start_soon(peer.runtime.close)
+        await net.advance(9)
+        stage.open("tidy up")
+        await net.settle()
+    runtime = await net.runtime(Tidy)
+    assert await (await runtime.get(run.id, Tidy)).result() == "done"

@@ -3,7 +3,7 @@
 import pytest
 
 from rewound import RunFailed
-from tests.runtime.nodes import Net, Stage
+from tests.runtime.nodes import LEASE, Net, Stage
 from tests.runtime.plays import Later, Solo
 
 pytestmark = pytest.mark.anyio
@@ -58,3 +58,21 @@ async def test_run_timeout_counts_across_restarts(net: Net, stage: Stage) -> Non
     await net.advance(40)
     with pytest.raises(RunFailed, match="longer than its timeout of 100 s"):
         await (await runtime.get(run.id, Timed)).result(timeout=1)
+
+
+async def test_an_alarm_that_is_not_needed_any_more(net: Net, stage: Stage) -> None:
+    """Architecture 4: a run that ends just when it would have been parked leaves no alarm behind."""
+    runtime, other = await net.runtime(Later), await net.runtime(Later)
+    stage.close("a")
+    run = await runtime.spawn(Later())
+    await net.settle()
+    net.lose_hints("mail")
+    async with net.background() as tasks:
+        tasks.start_soon(other.cancel, run.id)
+        await net.settle()
+        stage.open("a")
+        await net.settle()
+        await net.advance(LEASE)
+    journal = await net.memory.load(run.id, limit=0)
+    assert journal is not None
+    assert (journal.head.status, journal.head.due) == ("cancelled", None)

@@ -42,7 +42,7 @@ class Attempt:
             self._queueing.cancel()
 
     def _expire(self) -> None:
-        self._expired = True
+        self._expired = not self.cut_off  # what was cut off is not late, however long it tidies up
         self._scope.cancel()
 
     async def turn(self, slots: Slots) -> bool:
@@ -74,7 +74,7 @@ class Attempt:
         try:
             return await self._run(body, in_thread=in_thread)
         except _CutOff:
-            if self._expired and not self.cut_off:
+            if self._expired:
                 raise TimeoutError(f"took longer than its timeout of {limit:g} s") from None
             raise
         finally:

@@ -169,8 +169,8 @@ class RunOwner(Actor[OwnerMail]):
             bodies = places_of(self.plan, self._state)
             self._turns.take(len(bodies))
             self._act(bodies)
-            if self._closing or wanted(self.plan, self._state):
-                self._signals.wake()  # not all first steps got a slot; or nobody will tell it to close
+            if wanted(self.plan, self._state):
+                self._signals.wake()  # not all first steps got a slot
             return
         at = self._services.time()
         adopted = Adopted(at, self._crashed, self._services.settings.max_recoveries)
