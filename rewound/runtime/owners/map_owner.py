@@ -13,6 +13,7 @@ from rewound.runtime.engine.messages import Result, Tick
 from rewound.runtime.owners.alarm import RunAlarm
 from rewound.runtime.owners.backward import Backward
 from rewound.runtime.owners.crew import Crew
+from rewound.runtime.owners.flight import Flight
 from rewound.runtime.owners.forward import Forward
 from rewound.runtime.owners.letters import (
     Close,
@@ -175,14 +176,19 @@ class MapOwner(Actor[MapMail]):
     def _settle(self) -> None:
         for flight in self._crew.ended():
             del self._crew.flights[flight.index]
+            self._count(flight)
             self._way.settle(flight)
+
+    def _count(self, flight: Flight) -> None:
+        """Note what an element has achieved: it shows that a takeover got somewhere (architecture 5.7)."""
+        self._store.head.moves += flight.moves
+        flight.moves = 0
 
     async def _write(self, started: dict[int, set[Place]]) -> None:
         """Store everything. If that fails, the slots of the bodies that would have begun go back."""
         for flight in self._crew.changed():
             self._store.keep(flight.index, flight.cell())
-            self._store.head.moves += flight.moves
-            flight.moves = 0
+            self._count(flight)
         try:
             await self._store.store()
         except BaseException:
