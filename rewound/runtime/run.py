@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from rewound.errors import DefinitionError, RunCancelled, RunFailed, RunHalted, RunNotFound, RunStuck
 from rewound.runtime.deadline import within
 from rewound.runtime.declare import Duration, Skipped, StepDef, SyncStepDef, seconds
+from rewound.runtime.declare.children import ChildDef
 from rewound.runtime.engine import RunState, first_failure
 from rewound.runtime.engine.records import decode_records
 from rewound.runtime.engine.state import COMPLETE
@@ -104,13 +105,14 @@ class Run(Generic[T_co]):
 
     async def step(
         self,
-        step: "StepDef[..., R | Skipped[R]] | SyncStepDef[..., R | Skipped[R]]",
+        step: "StepDef[..., R | Skipped[R]] | SyncStepDef[..., R | Skipped[R]] | ChildDef[R]",
         timeout: Duration | None = None,  # noqa: ASYNC109
     ) -> R:
         """Wait for one step's result and return it; the run goes on.
 
         Args:
-            step: such as `Checkout.reserve`. Of a step that may return `Skipped(value)` it is the value.
+            step: such as `Checkout.reserve`. Of a step that may return `Skipped(value)` it is the value, of a
+                map its `Results`.
             timeout: seconds to wait at most; default for ever.
 
         Raises:
