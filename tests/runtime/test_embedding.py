@@ -183,7 +183,7 @@ async def greet(request: Request) -> PlainTextResponse:
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_starlette(backend: str) -> None:
-    """Embedding (api.md): `lifespan=runtime.lifespan`; requests find the runtime in their state.
+    """Embedding: `lifespan=runtime.lifespan`; requests find the runtime in their state.
 
     A runtime of a module may be used on one event loop after another, as test clients do.
     """
@@ -196,7 +196,7 @@ def test_starlette(backend: str) -> None:
 
 
 async def test_a_lifespan_beside_others(anyio_backend: Any) -> None:
-    """Embedding (api.md): the runtime is an ordinary context manager, next to what is already there."""
+    """Embedding: the runtime is an ordinary context manager, next to what is already there."""
     runtime = Runtime(reactors=[Solo], state={"stage": Stage()})
 
     @asynccontextmanager
@@ -210,7 +210,7 @@ async def test_a_lifespan_beside_others(anyio_backend: Any) -> None:
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_aiohttp() -> None:
-    """Embedding (api.md): `cleanup_ctx.append(runtime.cleanup_ctx)`."""
+    """Embedding: `cleanup_ctx.append(runtime.cleanup_ctx)`."""
     runtime = Runtime(reactors=[Solo], state={"stage": Stage()})
     app = web.Application()
     app.cleanup_ctx.append(runtime.cleanup_ctx)

@@ -96,7 +96,7 @@ class Waiting(Reactor[str]):
 
 
 async def test_waiting_for_a_retry_holds_no_slot(net: Net, stage: Stage) -> None:
-    """Retry (api.md): between two attempts others may run."""
+    """Retry: between two attempts others may run."""
     runtime = await net.runtime(Waiting, Solo, concurrency=1)
     waiting = await runtime.spawn(Waiting())
     await net.settle()
@@ -186,7 +186,7 @@ class Hopeless(Reactor[None]):
 
 
 async def test_fatal_makes_no_further_attempt(net: Net, stage: Stage) -> None:
-    """`Fatal` ends the attempts of a step and of an undo (api.md)."""
+    """`Fatal` ends the attempts of a step and of an undo."""
     runtime = await net.runtime(Hopeless)
     outcome = await (await runtime.spawn(Hopeless())).outcome()
     assert outcome.rollback_failures == [RollbackFailure("a", "undo", "Fatal", "never")]

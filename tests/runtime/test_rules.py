@@ -1,4 +1,4 @@
-"""The rules of rollback.md section 2, from a user's side."""
+"""The rules of docs/rules.md section 2, from a user's side."""
 
 import pytest
 

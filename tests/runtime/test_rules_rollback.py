@@ -1,4 +1,4 @@
-"""The rules of rollback.md sections 1 and 2 about handlers, from a user's side."""
+"""The rules of docs/rules.md sections 1 and 2 about handlers, from a user's side."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What a person may ask of a run: rollback.md section 3."""
+"""What a person may ask of a run: docs/rules.md section 3."""
 
 from typing import Any
 

@@ -48,7 +48,7 @@ class Hurried(Threaded):
 
 
 async def test_a_body_in_a_thread(net: Net) -> None:
-    """A plain function runs in a thread, and so does its undo (api.md)."""
+    """A plain function runs in a thread, and so does its undo."""
     entered, leave = anyio.Event(), threading.Event()
     runtime = await net.runtime(Threaded, state={"entered": entered, "leave": leave})
     leave.set()
@@ -60,7 +60,7 @@ async def test_a_body_in_a_thread(net: Net) -> None:
 
 
 async def test_the_timeout_of_a_body_in_a_thread(net: Net) -> None:
-    """A thread cannot be cancelled: its timeout is recorded when it returns (api.md)."""
+    """A thread cannot be cancelled: its timeout is recorded when it returns."""
     entered, leave = anyio.Event(), threading.Event()
     runtime = await net.runtime(Hurried, state={"entered": entered, "leave": leave})
     run = await runtime.spawn(Hurried())
@@ -75,7 +75,7 @@ async def test_the_timeout_of_a_body_in_a_thread(net: Net) -> None:
 
 
 async def test_the_late_result_of_a_thread_is_refused(net: Net) -> None:
-    """A result that a thread returns after its claim was lost is not recorded (api.md)."""
+    """A result that a thread returns after its claim was lost is not recorded."""
     entered, leave = anyio.Event(), threading.Event()
     state = {"entered": entered, "leave": leave}
     peer = await net.peer(Threaded, state=state)

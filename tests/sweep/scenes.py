@@ -1,4 +1,4 @@
-"""The scenarios of rollback.md section 8 as programs that a sweep crashes."""
+"""The scenarios of docs/rules.md section 8 as programs that a sweep crashes."""
 
 import contextlib
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""Scenarios of rollback.md section 8, crashed before and after each of their storage operations (O2)."""
+"""Scenarios of docs/rules.md section 8, crashed before and after each of their storage operations (O2)."""
 
 import pytest
 

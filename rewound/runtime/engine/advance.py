@@ -130,7 +130,7 @@ class _Turn:
         """Go on with a stored run; park one that has killed its process too often."""
         levels = live_levels(self.root.plan, self.root.state)
         for level in levels:
-            for name in level.state.in_flight:  # listed and not settled: it has begun (architecture.md 5.3)
+            for name in level.state.in_flight:  # listed, not settled: begun (docs/architecture.md 5.3)
                 level.state.steps[name].began = True
         if self.root.state.status == "stuck":
             return

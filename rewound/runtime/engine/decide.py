@@ -1,7 +1,7 @@
 """The rules of one level: a message, or the state itself, leads to records.
 
 `decide` says what a message means, `conclude` what follows from the state alone. `advance.py` applies
-both until nothing follows any more, and carries news between levels. The numbers are those of rollback.md.
+both until nothing follows any more, and carries news between levels. The numbers are those of docs/rules.md.
 
 Forward
     A step that returns completes (S7: or is skipped). One that raises fails (S1): while its `Retry` has

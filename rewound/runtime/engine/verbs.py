@@ -1,4 +1,4 @@
-"""Which status allows which verb (rollback.md section 3).
+"""Which status allows which verb (docs/rules.md section 3).
 
 ====================  =======================================================================
 queued                cancel

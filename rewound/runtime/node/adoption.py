@@ -43,7 +43,7 @@ class Adoption:
         """See to one run: nudge its owner if it lives here, else claim it and start one.
 
         A run that this node's version of the reactor cannot go on with is left to others; if none has
-        taken it after two leases, it is parked as stuck (architecture.md 5.8, feature A8).
+        taken it after two leases, it is parked as stuck (docs/architecture.md 5.8, feature A8).
         """
         if self._nudge(need) or self._services.closing:
             return

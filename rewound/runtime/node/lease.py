@@ -18,7 +18,7 @@ class Lease:
     """Joins under a fresh node id and renews until that fails.
 
     The local deadline counts from when the last successful renewal was sent, so it is never later than
-    storage's own (architecture.md section 4).
+    storage's own (docs/architecture.md section 4).
 
     Args:
         services: the node's; its `node` and `offset` are kept up to date here.

@@ -60,7 +60,7 @@ async def adopt(services: Services, plan: Plan, run_id: str) -> Opening | None:
     """Take up a run that this node holds a claim on.
 
     One that this version of the reactor, or of Rewound, cannot read is given up again, with the reason
-    noted, so that a node of another version can take it (architecture.md 5.8).
+    noted, so that a node of another version can take it (docs/architecture.md 5.8).
 
     Raises:
         ClaimLost: it is gone, or another node's by now.

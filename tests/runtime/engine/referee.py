@@ -1,4 +1,4 @@
-"""A second opinion on a journal: the rules of rollback.md, told record by record.
+"""A second opinion on a journal: the rules of docs/rules.md, told record by record.
 
 Written from the rules, not from the engine; it knows nothing but the plan and the records, and (what no
 record tells) when a process died and which attempts never began.

@@ -1,4 +1,4 @@
-"""Steps going forward, and what stops them (rollback.md S2, S3, S7)."""
+"""Steps going forward, and what stops them (docs/rules.md S2, S3, S7)."""
 
 from rewound.runtime.engine import messages as m
 from tests.runtime.engine.plans import plan_for, step

@@ -1,4 +1,4 @@
-"""Halts (rollback.md S6)."""
+"""Halts (docs/rules.md S6)."""
 
 from tests.runtime.engine.plans import plan_for, step
 from tests.runtime.engine.world import World

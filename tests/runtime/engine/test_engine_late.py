@@ -1,4 +1,4 @@
-"""Messages that come twice, late, or for something else (rollback.md O4)."""
+"""Messages that come twice, late, or for something else (docs/rules.md O4)."""
 
 import pytest
 

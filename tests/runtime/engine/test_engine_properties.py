@@ -1,4 +1,4 @@
-"""Random plans under random histories (rollback.md section 7: O2, O4, O5, and the rules of the referee)."""
+"""Random plans under random histories (docs/rules.md section 7: O2, O4, O5, and the rules of the referee)."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -1,4 +1,4 @@
-"""Crashes and takeovers: what runs again, what is cut, when a run is parked (architecture.md 5)."""
+"""Crashes and takeovers: what runs again, what is cut, when a run is parked (docs/architecture.md 5)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Attempts of a step, and whether it has begun (rollback.md S1, S2)."""
+"""Attempts of a step, and whether it has begun (docs/rules.md S1, S2)."""
 
 from rewound.runtime.engine import next_alarm
 from rewound.runtime.engine import records as r

@@ -1,4 +1,4 @@
-"""The way back: order, failures of handlers, their retries (rollback.md S4, S5, S9)."""
+"""The way back: order, failures of handlers, their retries (docs/rules.md S4, S5, S9)."""
 
 import pytest
 

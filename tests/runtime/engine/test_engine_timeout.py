@@ -1,4 +1,4 @@
-"""A run's own timeout (rollback.md S12)."""
+"""A run's own timeout (docs/rules.md S12)."""
 
 import pytest
 

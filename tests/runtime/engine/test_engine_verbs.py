@@ -1,4 +1,4 @@
-"""Undo, cancel and retry by hand (rollback.md section 3, V1, V2)."""
+"""Undo, cancel and retry by hand (docs/rules.md section 3, V1, V2)."""
 
 import pytest
 

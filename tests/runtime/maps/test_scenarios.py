@@ -1,4 +1,4 @@
-"""The scenarios of rollback.md, section 8, that are about maps, on every storage."""
+"""The scenarios of docs/rules.md, section 8, that are about maps, on every storage."""
 
 import anyio
 import pytest
