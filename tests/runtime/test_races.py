@@ -93,6 +93,25 @@ async def test_a_claim_that_comes_when_the_node_is_dead(net: Net, stage: Stage) 
     assert stage.overlaps == []
 
 
+async def test_a_released_run_that_two_nodes_take(net: Net, stage: Stage) -> None:
+    """Lesson 3: a node whose claim is gone by the time it has read the run starts no body."""
+    first = await net.peer(Solo)
+    stage.close("a")
+    run = await first.runtime.spawn(Solo())
+    await net.settle()
+    await first.runtime.close()
+    slow = await net.peer(Solo, plan=[Fault("hang", at=1, method="load")])
+    await net.settle()
+    await net.memory.leave(slow.node)
+    other = await net.runtime(Solo)
+    await net.settle()
+    slow.faults.proceed()
+    await net.settle()
+    assert (stage.times("a"), stage.overlaps) == (2, [])
+    stage.open("a")
+    assert await (await other.get(run.id, Solo)).result(timeout=1) == "a"
+
+
 async def test_parking_a_run_that_somebody_took(net: Net) -> None:
     """Lesson 3: a node that has lost the claim by the time it parks a run leaves it alone."""
     run_id = await interrupted(net)

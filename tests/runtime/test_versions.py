@@ -156,3 +156,25 @@ async def ask_nothing(runtime: Runtime, run_id: str) -> None:
     """Ask for what is refused, so that the run is looked at."""
     with pytest.raises(WrongStatus):
         await runtime.retry(run_id)
+
+
+async def test_a_verb_on_an_ended_run_that_cannot_be_undone(net: Net) -> None:
+    """A8: an undo that no version of the reactor can carry out is refused; the run stays as it ended."""
+    old = await net.runtime(Old)
+    run = await old.spawn(Old())
+    await run.result()
+    await net.settle()
+    await old.close()
+    runtime = await net.runtime(Shrunk)
+    refused: list[str] = []
+
+    async def undo() -> None:
+        with pytest.raises(WrongStatus) as raised:
+            await runtime.undo(run.id)
+        refused.append(str(raised.value))
+
+    async with net.background() as tasks:
+        tasks.start_soon(undo)
+        await net.advance(3 * LEASE)
+    assert "step 'b' has completed, and Shop has no such step any more" in refused[0]
+    assert await net.status(run.id) == "completed"
