@@ -82,6 +82,7 @@ async def test_scenario_survives_crashes(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", SCENARIOS)
 async def test_scenario_survives_a_crash_anywhere(name: str) -> None:
     """The same with a crash at every single operation."""

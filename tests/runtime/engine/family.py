@@ -93,12 +93,13 @@ class FamilyReferee:
         self.failed.discard(key)
         if kind != "undo":
             return
-        if again:  # by hand, after everything else
+        path, name = where
+        composed = plan_at(self.player.world.plan, path).steps[name].child is not None
+        # By hand, after everything else; of a composed child only what failed in it is repeated.
+        if again or (composed and where in self.undone):
             self.undone.append(where)
             return
-        path, name = where
-        if plan_at(self.player.world.plan, path).steps[name].child is None:
-            assert where not in self.undone, f"{name} is undone twice (R6)"
+        assert where not in self.undone, f"{name} is undone twice (R6)"
         order = self.completed[path]
         before = [order.index(other) for level, other in self.undone if level == path]
         assert all(order.index(name) <= place for place in before), f"{name} is undone out of order (S4)"

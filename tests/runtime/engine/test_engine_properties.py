@@ -14,7 +14,7 @@ from tests.runtime.engine.player import Player
 from tests.runtime.engine.strategies import Move, Setting, families, moves, plans, settings_of_runs
 
 few = settings(max_examples=200, deadline=None)
-many = settings(max_examples=3_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+many = settings(max_examples=800, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 TRANSITIONS = {
     "queued": {"running", "rolling_back", "stuck"},
@@ -76,6 +76,7 @@ def test_a_family_keeps_the_rules_whatever_happens(plan: Plan, setting: Setting,
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @many
 @given(families(), settings_of_runs, moves(100))
 def test_a_family_keeps_the_rules_for_long(plan: Plan, setting: Setting, history: list[Move]) -> None:
@@ -84,6 +85,7 @@ def test_a_family_keeps_the_rules_for_long(plan: Plan, setting: Setting, history
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @many
 @given(plans(), settings_of_runs, moves(100))
 def test_a_run_keeps_the_rules_for_long(plan: Plan, setting: Setting, history: list[Move]) -> None:
