@@ -39,7 +39,7 @@ async def test_m1_a_lagging_element_takes_one_slot(net: Net, stage: Board) -> No
     stage.close("charge 0")
     run = await runtime.spawn(Shipping, rows(10))
     await net.settle()
-    assert stage.acted("send") == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert sorted(stage.acted("send")) == [1, 2, 3, 4, 5, 6, 7, 8, 9]
     assert (await run.maps())["charges"] == MapProgress(total=10, started=10, settled=9, failed=0)
     stage.open("charge 0")
     assert await run.result() == 10
