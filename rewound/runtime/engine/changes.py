@@ -212,7 +212,7 @@ def _handler_settled(_plan: Plan, state: RunState, record: r.HandlerSettled) -> 
     )
     if state.queue and entry in state.queue:
         state.queue.remove(entry)
-    if record.left or record.step in state.maps_left:
+    if record.kind != "undo_all" and (record.left or record.step in state.maps_left):
         state.maps_left[record.step] = record.left
     state.handler_attempt, state.handler_retry_at, state.recoveries = 0, None, 0
 

@@ -421,6 +421,20 @@ async def test_r12_a_failure_is_one(net: Net, stage: Board) -> None:
     assert stage.log == ["refund all", "charge 0 charge 1 charge 2"]
 
 
+async def test_r12_a_success_is_not_repeated(net: Net, stage: Board) -> None:
+    """R12, V2: undo repeats what an element could not undo by itself, not the call that went well."""
+    runtime = await net.runtime(Bulk)
+    stage.errors |= {"charge 1": ValueError("declined"), "void 1": ValueError("closed")}
+    stage.errors["last"] = ValueError("no")
+    run = await runtime.spawn(Bulk, rows(3))
+    assert len((await run.outcome()).rollback_failures) == 1
+    stage.errors.clear()
+    stage.log.clear()
+    await run.undo()
+    assert (await run.outcome()).rollback_failures == []
+    assert stage.log == ["void 1"]
+
+
 async def test_r12_nothing_has_completed(net: Net, stage: Board) -> None:
     """R12: without completed results there is no call."""
     runtime = await net.runtime(Bulk)
