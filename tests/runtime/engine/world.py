@@ -18,6 +18,7 @@ from rewound.runtime.engine import (
     fold,
     follow,
     level_at,
+    places_of,
     start,
 )
 from rewound.runtime.engine import messages as m
@@ -115,7 +116,9 @@ class World:
         for message in [*self._adoption(), *messages]:
             self._free(message)
             records += advance(self.plan, self.state, message)
-        records += start(self.plan, self.state, self.now, max(0, self.slots - len(self.bodies)))
+        records += start(
+            self.plan, self.state, self.now, max(0, self.slots - len(places_of(self.plan, self.state)))
+        )
         if death != "before commit":
             self.journal += [encode_record(record) for record in records]
         if death is not None:
