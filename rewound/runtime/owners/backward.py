@@ -6,7 +6,7 @@ from rewound.runtime.engine.mapping import Outcome
 from rewound.runtime.engine.messages import HandlerDone
 from rewound.runtime.owners.asides import aside_of, aside_of_one
 from rewound.runtime.owners.flight import Flight
-from rewound.runtime.owners.letters import OwnerMail, Stored
+from rewound.runtime.owners.letters import Stored, WorkMail
 from rewound.runtime.owners.map_log import tell_back, tell_element, tell_opened
 from rewound.runtime.owners.way import MapParts
 
@@ -75,8 +75,7 @@ class Backward:
     async def _fly(self, flight: Flight, cell: bytes | None) -> bool:
         """Take an element in flight; `False` if its undos cannot be called."""
         try:
-            if not await self._parts.crew.equip(flight):
-                raise LookupError(f"element {flight.index} of {self._parts.context.space} has run on a gap")
+            await self._parts.crew.equip(flight)  # one that ran on a gap has nothing to be taken back
         except StorageError:
             raise
         except RewoundError as error:
@@ -114,7 +113,7 @@ class Backward:
             tell_element(self._parts.context, *ended)
         self._ended.clear()
 
-    def result(self) -> OwnerMail | None:
+    def result(self) -> WorkMail | None:
         """Settle the map's turn in its level's rollback, once every element has its outcome (R7)."""
         if not mapping.back_done(self._head, self._parts.crew.flights):
             return None

@@ -37,13 +37,13 @@ from rewound.runtime.engine.messages import (
 from rewound.runtime.outcomes import StepError
 from rewound.runtime.owners.attempt import Attempt, failure_of
 from rewound.runtime.owners.hands import Hands
-from rewound.runtime.owners.letters import HandlerCut, OwnerMail
+from rewound.runtime.owners.letters import HandlerCut, WorkMail
 from rewound.runtime.owners.services import Services
 from rewound.runtime.owners.values import Site, Values
 
 __all__ = ["Bodies"]
 
-Report = Callable[[Hashable, OwnerMail], None]
+Report = Callable[[Hashable, WorkMail], None]
 
 
 class Bodies:
@@ -112,7 +112,7 @@ class Bodies:
         """Make a composed child's inputs and report them, or that they cannot be made (rule S2)."""
         level, path = self._level(effect.path), (*effect.path, effect.step)
         at, generation = self._services.time(), level.state.generation
-        message: OwnerMail
+        message: WorkMail
         try:
             values = self._values
             _, inputs = child_inputs(

@@ -7,10 +7,10 @@ from anyio.abc import TaskGroup
 from rewound.actors import Supervisor
 from rewound.runtime.engine import Place, next_alarm, started_in, wanted
 from rewound.runtime.engine.mapping import decode_cell, unrecorded
-from rewound.runtime.engine.messages import HandlerDone, Message, Opened, Settled, Tick
+from rewound.runtime.engine.messages import HandlerDone, Message, Settled, Tick
 from rewound.runtime.owners.flight import Flight
 from rewound.runtime.owners.hands import Hands
-from rewound.runtime.owners.letters import ElementMail, HandlerCut, MapBroken, MapClosed, OwnerMail
+from rewound.runtime.owners.letters import ElementMail, HandlerCut, MapBroken, MapClosed, WorkMail
 from rewound.runtime.owners.maps import MapContext
 from rewound.runtime.owners.services import Services
 from rewound.runtime.owners.sources import RowSource
@@ -112,7 +112,7 @@ class Crew:
         )
         return True
 
-    def _reporter(self, index: int) -> Callable[[Hashable, OwnerMail], None]:
+    def _reporter(self, index: int) -> Callable[[Hashable, WorkMail], None]:
         return lambda key, message: self._report((index, key), ElementMail(index, message))
 
     def ended(self) -> list[Flight]:
@@ -123,7 +123,7 @@ class Crew:
 
     # -- things happen to them
 
-    def take_in(self, index: int, message: OwnerMail) -> None:
+    def take_in(self, index: int, message: Message | HandlerCut | MapBroken | MapClosed) -> None:
         """Free the place of what has ended in an element, then ask the engine."""
         flight = self.flights.get(index)
         if flight is None or flight.work is None:
@@ -132,15 +132,14 @@ class Crew:
         match message:
             case HandlerCut(place) | MapClosed(place):
                 flight.work.free(place)
+                return
             case MapBroken(_, error):
                 raise error
             case Settled() | HandlerDone():
                 flight.work.free((message.path, message.step))
-                flight.advance(message)
-            case Opened():
-                flight.advance(message)
             case _:
                 pass
+        flight.advance(message)
 
     def tell_all(self, message: Message) -> None:
         """Let something happen to every element that has not ended."""

@@ -12,7 +12,7 @@ from rewound.runtime.engine.messages import Failure, Halting, Result, Settled, S
 from rewound.runtime.outcomes import StepError
 from rewound.runtime.owners.asides import aside_of
 from rewound.runtime.owners.flight import Flight
-from rewound.runtime.owners.letters import OwnerMail, Stored
+from rewound.runtime.owners.letters import Stored, WorkMail
 from rewound.runtime.owners.map_log import tell_failed
 from rewound.runtime.owners.way import MapParts
 
@@ -132,11 +132,10 @@ class Forward:
 
     def _want(self) -> None:
         head, rows = self._head, self._parts.rows
-        room = len(self._parts.crew.flights) < self._plan.batch_size and head.started >= rows.available
-        if room and not head.stop:
+        if len(self._parts.crew.flights) < self._plan.batch_size and head.started >= rows.available:
             rows.want()
 
-    def result(self) -> OwnerMail | None:
+    def result(self) -> WorkMail | None:
         """Settle the map's step, once no element is in flight and none will begin."""
         head, context = self._head, self._parts.context
         result = mapping.forward_result(head, self._parts.crew.flights)

@@ -18,6 +18,7 @@ __all__ = [
     "ReadMail",
     "Stored",
     "Wake",
+    "WorkMail",
 ]
 
 
@@ -48,7 +49,7 @@ class MapClosed(Struct, frozen=True):
 
 
 class MapBroken(Struct, frozen=True):
-    """A map's owner cannot go on: storage failed, the claim is lost, or it crashed."""
+    """Something below cannot go on: storage failed, the claim is lost, or a map's owner crashed."""
 
     place: Place
     error: Exception
@@ -64,7 +65,7 @@ class ElementMail(Struct, frozen=True):
     """Something happened in an element of a map."""
 
     index: int
-    message: "OwnerMail"
+    message: "WorkMail"
 
 
 class Stored(Struct, frozen=True):
@@ -73,6 +74,9 @@ class Stored(Struct, frozen=True):
     broken: Result | None = None
 
 
-OwnerMail = Message | ReadMail | Wake | Close | HandlerCut | MapClosed | MapBroken | MapStuck
+WorkMail = Message | HandlerCut | MapClosed | MapBroken | MapStuck
+"""What becomes of bodies, handlers and maps."""
+
+OwnerMail = WorkMail | ReadMail | Wake | Close
 
 MapMail = ElementMail | Stored | StopMap | Wake | Close | Tick

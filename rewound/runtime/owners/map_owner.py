@@ -22,9 +22,9 @@ from rewound.runtime.owners.letters import (
     MapClosed,
     MapMail,
     MapStuck,
-    OwnerMail,
     Stored,
     Wake,
+    WorkMail,
 )
 from rewound.runtime.owners.map_store import MapStore
 from rewound.runtime.owners.maps import MapContext, supervisor_for
@@ -68,7 +68,7 @@ class MapOwner(Actor[MapMail]):
         order: RunMap | RollBackMap,
         *,
         key: Hashable,
-        report: Callable[[Hashable, OwnerMail], None],
+        report: Callable[[Hashable, WorkMail], None],
     ) -> None:
         self.key = key
         self._services = services
@@ -138,18 +138,22 @@ class MapOwner(Actor[MapMail]):
 
     def _take_in(self, message: MapMail) -> None:
         match message:
-            case ElementMail(_, MapStuck() as stuck):
-                self._park(stuck)
             case ElementMail(index, inner):
-                self._crew.take_in(index, inner)
+                self._take_in_element(index, inner)
             case Stored() | StopMap():
                 self._way.take_in(message)
             case Close(now):
                 self._close(now=now)
             case Tick(at):
                 self._crew.tick(at)
-            case Wake():
+            case _:  # woken, because there is a slot or more to be done
                 pass
+
+    def _take_in_element(self, index: int, message: WorkMail) -> None:
+        if isinstance(message, MapStuck):
+            self._park(message)
+        else:
+            self._crew.take_in(index, message)
 
     def _park(self, stuck: MapStuck) -> None:
         """Have the run parked: elements have killed their process again and again (architecture 5.7)."""

@@ -42,8 +42,6 @@ class MapStore:
 
     async def cell(self, index: int) -> bytes | None:
         """Read what is stored of an element; `None` if that is nothing."""
-        if index in self._cells:
-            return self._cells[index]
         first = index - index % PAGE
         if first != self._first:
             space = await self._space.read(first, PAGE)

@@ -11,7 +11,7 @@ from rewound.actors import Clock, Ref, Supervisor
 from rewound.errors import ActorStopped
 from rewound.runtime.declare import MapPlan, Plan
 from rewound.runtime.engine import Level, Path, Place, RollBackMap, RunMap, StopMap
-from rewound.runtime.owners.letters import Close, MapMail, OwnerMail
+from rewound.runtime.owners.letters import Close, MapMail, WorkMail
 from rewound.runtime.owners.services import Services
 from rewound.runtime.owners.values import space_of
 from rewound.storage.protocol import Claim
@@ -84,7 +84,7 @@ class Maps:
         self,
         services: Services,
         supervisor: Supervisor | None,
-        report: Callable[[Hashable, OwnerMail], None],
+        report: Callable[[Hashable, WorkMail], None],
     ) -> None:
         self._services = services
         self._supervisor = supervisor
@@ -123,8 +123,7 @@ class Maps:
         # One that has reported may still be ending when the next order comes: their keys differ.
         key = (context.space, next(self._orders))
         owner = MapOwner(self._services, context, order, key=key, report=self._report)
-        if self._supervisor is None:
-            raise LookupError(f"the plan of {context.level.plan.name} has no maps")
+        assert self._supervisor is not None  # noqa: S101 - there is one where there are maps
         return self._supervisor.start(owner)
 
 

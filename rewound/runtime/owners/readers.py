@@ -1,10 +1,11 @@
 """Reading a map's elements: their values, their outcomes, their rollback failures."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import msgspec
 
+from rewound.errors import PayloadError, StorageError
 from rewound.runtime.declare import Plan, StepPlan
 from rewound.runtime.engine import RunState, first_failure, fold
 from rewound.runtime.engine.mapping import MapHead, decode_cell, decode_head
@@ -35,10 +36,12 @@ def element_value(site: Site, plan: Plan, records: list[Record], *, missing: Any
     return None if plan.returns is None else Values(site, state).read(plan, state, plan.returns)
 
 
-def results_of(site: Site, step: StepPlan, total: int) -> Results[Any]:
-    """Return the results of a map; `site` leads to the map itself."""
+def results_of(
+    site: Site, step: StepPlan, total: int, broken: Callable[[StorageError], object] | None
+) -> Results[Any]:
+    """Return the results of a map; `site` leads to the map itself, `broken` as for `ElementReader`."""
     assert step.map is not None  # noqa: S101 - only maps have such results
-    return Results(ElementReader(site, step.map.child, total=total))
+    return Results(ElementReader(site, step.map.child, total=total, broken=broken))
 
 
 async def head_of(storage: Storage, run_id: str, space: str) -> MapHead | None:
@@ -54,26 +57,44 @@ class ElementReader:
         site: leads to the map.
         plan: what the elements run.
         total: how many there are.
+        broken: told of a storage that cannot be read, beside whoever reads.
     """
 
-    def __init__(self, site: Site, plan: Plan, *, total: int) -> None:
+    def __init__(
+        self,
+        site: Site,
+        plan: Plan,
+        *,
+        total: int,
+        broken: Callable[[StorageError], object] | None = None,
+    ) -> None:
         self._site = site
         self._plan = plan
+        self._broken = broken
         self.total = total
 
     async def page(self, start: int, count: int) -> list[ElementOutcome[Any]]:
-        """Read the outcomes from `start` on, at most `count` of them."""
-        site = self._site
-        space = space_of(site.generation or 0, site.prefix)
-        found = await site.storage.space(site.run_id, space, start, count)
-        cells = found.cells if found else {}
+        """Read the outcomes from `start` on, at most `count`. Raises `PayloadError` if one is gone."""
+        cells = await self._cells(start, count)
         return [
             self._outcome(index, cells.get(index)) for index in range(start, min(start + count, self.total))
         ]
 
+    async def _cells(self, start: int, count: int) -> Mapping[int, bytes]:
+        site = self._site
+        space = space_of(site.generation or 0, site.prefix)
+        try:
+            found = await site.storage.space(site.run_id, space, start, count)
+        except StorageError as error:
+            if self._broken is not None:
+                self._broken(error)
+            raise
+        return found.cells if found else {}
+
     def _outcome(self, index: int, raw: bytes | None) -> ElementOutcome[Any]:
         if raw is None:
-            return ElementOutcome(index, "skipped")
+            path = "/".join(self._site.prefix)
+            raise PayloadError(f"element {index} of {path} has no record any more: storage has lost it")
         state = state_of(self._plan, decode_cell(raw)[0])
         failures = state.rollback_failures
         match state.status:

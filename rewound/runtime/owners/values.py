@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from rewound.errors import StorageError
 from rewound.runtime.declare import Plan, Reactor, StepPlan, decode_result, load_inputs
 from rewound.runtime.engine import Level, Path, RunState
 from rewound.storage.protocol import Storage
@@ -43,11 +44,20 @@ class Values:
         site: where it is stored.
         state: its state.
         instance: its inputs; may be left out where only results are read.
+        broken: told of a storage from which a map's results cannot be read: that is no failure of the body
+            that reads them, whatever this makes of it (S11).
     """
 
-    def __init__(self, site: Site, state: RunState, instance: Reactor[Any] | None = None) -> None:
+    def __init__(
+        self,
+        site: Site,
+        state: RunState,
+        instance: Reactor[Any] | None = None,
+        broken: Callable[[StorageError], object] | None = None,
+    ) -> None:
         self._site = site
         self._state = state
+        self._broken = broken
         self._instances: dict[Path, tuple[bytes, Any]] = {}
         if instance is not None:
             self._instances[()] = (state.inputs, instance)
@@ -94,4 +104,4 @@ class Values:
         site = self._site
         generation = self._state.generation if site.generation is None else site.generation
         where = Site(site.storage, site.run_id, (*site.prefix, *path), generation)
-        return results_of(where, step, total)
+        return results_of(where, step, total, self._broken)

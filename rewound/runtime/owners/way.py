@@ -7,7 +7,7 @@ from msgspec import Struct
 from rewound.runtime.engine import StopMap
 from rewound.runtime.owners.crew import Crew
 from rewound.runtime.owners.flight import Flight
-from rewound.runtime.owners.letters import OwnerMail, Stored
+from rewound.runtime.owners.letters import Stored, WorkMail
 from rewound.runtime.owners.map_store import MapStore
 from rewound.runtime.owners.maps import MapContext
 from rewound.runtime.owners.services import Services
@@ -61,6 +61,6 @@ class Way(Protocol):
         """Do what must not be done before everything is stored."""
         ...
 
-    def result(self) -> OwnerMail | None:
+    def result(self) -> WorkMail | None:
         """Say how the order was carried out, once it was."""
         ...

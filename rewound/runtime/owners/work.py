@@ -7,7 +7,6 @@ from rewound.actors import Supervisor
 from rewound.runtime.declare import Plan, Reactor
 from rewound.runtime.engine import (
     CutBody,
-    Effect,
     Open,
     Place,
     RollBackMap,
@@ -21,13 +20,16 @@ from rewound.runtime.engine import (
 )
 from rewound.runtime.owners.bodies import Bodies
 from rewound.runtime.owners.hands import Hands
-from rewound.runtime.owners.letters import OwnerMail
+from rewound.runtime.owners.letters import MapBroken, WorkMail
 from rewound.runtime.owners.maps import MapContext, Maps
 from rewound.runtime.owners.services import Services
 from rewound.runtime.owners.values import Site, Values
 from rewound.storage.protocol import Claim
 
 __all__ = ["Work"]
+
+
+Beginning = RunBody | RunHandler | Open | RunMap | RollBackMap
 
 
 class Work:
@@ -60,7 +62,7 @@ class Work:
         hands: Hands,
         maps: Supervisor | None,
         crashed: bool,
-        report: Callable[[Hashable, OwnerMail], None],
+        report: Callable[[Hashable, WorkMail], None],
     ) -> None:
         self._services = services
         self._plan = plan
@@ -68,7 +70,9 @@ class Work:
         self._claim = claim
         self._state = state
         self._crashed = crashed
-        self.values = Values(site, state, instance)
+        self.values = Values(
+            site, state, instance, lambda error: report("storage", MapBroken(((), ""), error))
+        )
         self.bodies = Bodies(
             services, plan, site, values=self.values, state=state, hands=hands, report=report
         )
@@ -112,7 +116,7 @@ class Work:
                 case _:
                     pass
 
-    def _begin(self, effect: Effect, granted: Collection[Place]) -> None:
+    def _begin(self, effect: Beginning, granted: Collection[Place]) -> None:
         match effect:
             case RunBody(path, step):
                 self.bodies.start(effect, granted=(path, step) in granted)
@@ -120,10 +124,8 @@ class Work:
                 self.bodies.start_handler(effect)
             case Open():
                 self.bodies.open(effect)
-            case RunMap() | RollBackMap():
-                self.maps.start(self._context(effect), effect)
             case _:
-                pass
+                self.maps.start(self._context(effect), effect)
 
     def _context(self, effect: RunMap | RollBackMap) -> MapContext:
         level = level_at(self._plan, self._state, effect.path)

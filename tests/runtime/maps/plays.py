@@ -6,10 +6,23 @@ from typing import Any
 import anyio
 
 from rewound import Reactor, Results, StepError, fan_out, map_each, step
+from rewound.storage.forward import Forward
+from rewound.storage.protocol import Space
 from tests.runtime.nodes import Stage
 from tests.runtime.plays import Stagehand, act
 
-__all__ = ["Billing", "Board", "Charge", "Order", "Shipping", "TwoSteps"]
+__all__ = [
+    "Billing",
+    "Board",
+    "Charge",
+    "Framed",
+    "Hiding",
+    "Lenient",
+    "Order",
+    "Shipping",
+    "TwoSteps",
+    "rows",
+]
 
 PATIENCE = 30
 """Seconds within which something must happen; only a broken test waits that long."""
@@ -43,6 +56,19 @@ class Board(Stage):
     def acted(self, word: str) -> list[int]:
         """List the rows of which something was done, such as `refund`, in order."""
         return [int(name.split()[1]) for name in self.log if name.split()[0] == word and " " in name]
+
+
+class Hiding(Forward):
+    """A storage that has lost the record of one element: a cell of a space."""
+
+    lost: tuple[str, int] | None = None
+
+    async def space(self, run_id: str, space: str, start: int = 0, count: int = 100) -> Space | None:
+        """Read all but that."""
+        found = await self.inner.space(run_id, space, start, count)
+        if found is not None and self.lost is not None and self.lost[0] == space:
+            found.cells.pop(self.lost[1], None)
+        return found
 
 
 class Charge(Reactor[str]):

@@ -10,18 +10,21 @@ from rewound import (
     Cancelled,
     ElementOutcome,
     Failed,
+    PayloadError,
     Reactor,
     Results,
     StepError,
+    StorageError,
     compose,
     fan_out,
     source,
     step,
 )
 from rewound.runtime.results import PAGE
+from rewound.storage.faults import Fault
 from rewound.storage.forward import Forward
 from rewound.storage.protocol import Space
-from tests.runtime.maps.plays import Billing, Board, Charge, Framed, Lenient, rows
+from tests.runtime.maps.plays import Billing, Board, Charge, Framed, Hiding, Lenient, rows
 from tests.runtime.nodes import LEASE, Net
 from tests.runtime.plays import Stagehand, act
 
@@ -256,6 +259,50 @@ class Strange(Reactor[None]):
     @step(after=made)
     async def end(self) -> None:
         """End."""
+
+
+@pytest.mark.parametrize("swallow", [False, True])
+async def test_s11_storage_that_fails_while_a_body_reads(net: Net, stage: Board, swallow: bool) -> None:  # noqa: FBT001
+    """S11, lesson 9: that is no failure of the step, and no success either: the step runs again."""
+    peer = await net.peer(Reader)
+    stage.close("begin")
+    run = await peer.runtime.spawn(Reader(rows=[0, 1, 2], swallow=swallow))
+    await net.settle()
+    reads = peer.faults.trace.count("space") + 1
+    peer.faults.plan.append(Fault("fail", at=reads, method="space"))
+    stage.open("begin")
+    await net.advance(LEASE)
+    assert await run.result() == 3
+    assert stage.times("begin") == 2
+
+
+class Reader(Reactor[int]):
+    """A step that reads results, and may hide that it could not."""
+
+    rows: list[int]
+    swallow: bool
+    paid = fan_out(Pays, over="rows")
+
+    @step
+    async def count(self, paid: Results[Receipt], ctx: Stagehand) -> int:
+        """Count."""
+        await act(ctx, "begin")
+        try:
+            return len(await paid.all())
+        except StorageError:
+            if self.swallow:
+                return 0
+            raise
+
+
+async def test_m8_a_record_that_is_gone(net: Net, stage: Board) -> None:
+    """M8: whoever reads over a lost record is told; it is not passed over."""
+    storage = Hiding(net.memory)
+    runtime = await net.runtime(Given, storage=storage)
+    results: Results[Receipt] = await runtime.run(Given, rows(3))
+    storage.lost = ("0:paid", 1)
+    with pytest.raises(PayloadError, match="element 1 of paid has no record any more"):
+        await results.all()
 
 
 async def test_nothing_of_a_map_is_left_in_memory_when_it_is_done(net: Net, stage: Board) -> None:

@@ -16,11 +16,9 @@ from rewound import (
     fan_out,
     step,
 )
-from rewound.storage.forward import Forward
 from rewound.storage.opening import open_storage
-from rewound.storage.protocol import Space
 from tests.runtime.maps.conftest import Outcomes
-from tests.runtime.maps.plays import Billing, Board, Charge, Framed, Lenient, Order, rows
+from tests.runtime.maps.plays import Billing, Board, Charge, Framed, Hiding, Lenient, Order, rows
 from tests.runtime.plays import Stagehand, act
 
 pytestmark = pytest.mark.anyio
@@ -230,19 +228,6 @@ async def test_scenario_8_not_atomic(runtime: Runtime, board: Board) -> None:
     assert await run.result() == 59
     assert board.acted("void") == [3]
     assert board.acted("refund") == []
-
-
-class Hiding(Forward):
-    """A storage that has lost the record of one element."""
-
-    lost: tuple[str, int] | None = None
-
-    async def space(self, run_id: str, space: str, start: int = 0, count: int = 100) -> Space | None:
-        """Read all but that."""
-        found = await self.inner.space(run_id, space, start, count)
-        if found is not None and self.lost is not None and self.lost[0] == space:
-            found.cells.pop(self.lost[1], None)
-        return found
 
 
 @pytest.mark.parametrize("reactor", [Billing, Order])

@@ -1,10 +1,11 @@
 """Where elements come from: generators, pages, other maps (rules M2, M4)."""
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio
 import pytest
+from msgspec import Struct
 
 from rewound import (
     Context,
@@ -21,7 +22,7 @@ from rewound import (
 )
 from rewound.storage.forward import Forward
 from rewound.storage.protocol import Cells
-from tests.runtime.maps.plays import Board, Charge, Framed, rows
+from tests.runtime.maps.plays import Board, Charge, Framed, Hiding, rows
 from tests.runtime.nodes import LEASE, Net
 from tests.runtime.plays import Stagehand, act
 
@@ -406,6 +407,109 @@ async def test_rows_of_an_element_that_is_undone_again_are_still_there(net: Net,
     await run.undo()
     assert (await run.outcome()).rollback_failures == []
     assert stage.log == ["unconfirm 1"]
+
+
+async def test_r5_a_row_is_gone(net: Net, stage: Board) -> None:
+    """R5, M4: an element whose stored row is lost cannot be taken back, which is said of it alone."""
+    storage = Hiding(net.memory)
+    runtime = await net.runtime(Paged, storage=storage)
+    stage.errors["total"] = ValueError("no")
+    stage.close("total")
+    run = await runtime.spawn(Paged(count=400))
+    await net.settle()
+    storage.lost = ("0:charges:rows", 2)
+    stage.open("total")
+    outcome = await run.outcome()
+    assert {each.element_index for each in outcome.rollback_failures} == {2, 3}
+    assert {each.error for each in outcome.rollback_failures} == {"PayloadError"}
+    assert len(stage.acted("refund")) == 398
+
+
+async def test_m8_a_map_over_a_map_whose_record_is_gone(net: Net, stage: Board) -> None:
+    """M8: a lost record of the other map is no gap: it fails the element that stands on it, by name."""
+    storage = Hiding(net.memory)
+    storage.lost = ("0:charges", 1)
+    runtime = await net.runtime(Twice, storage=storage)
+    outcome = await (await runtime.spawn(Twice, rows(3))).outcome()
+    assert isinstance(outcome, Failed)
+    assert (outcome.error, outcome.step) == ("PayloadError", "confirmed[1]")
+
+
+class Fussy(Struct):
+    """A value that may refuse to be read."""
+
+    refuses: ClassVar[bool] = False
+    value: int
+
+    def __post_init__(self) -> None:
+        """Refuse, or not."""
+        if Fussy.refuses:
+            raise ValueError("not now")
+
+
+class Found(Reactor[None]):
+    """A map over what a step has found."""
+
+    @step
+    async def found(self) -> list[Fussy]:
+        """Find two."""
+        return [Fussy(0), Fussy(1)]
+
+    @source
+    async def numbers(self, found: list[Fussy]) -> AsyncIterator[int]:
+        """Yield them as numbers."""
+        for each in found:
+            yield each.value
+
+    @step
+    async def begin(self, ctx: Stagehand) -> None:
+        """Act."""
+        await act(ctx, "begin")
+
+    class Takes(Reactor[None]):
+        """An element."""
+
+        fussy: Fussy
+
+        @step
+        async def take(self) -> None:
+            """Take it."""
+
+        @take.undo
+        async def give(self, ctx: Stagehand) -> None:
+            """Act."""
+            await act(ctx, "give")
+
+    taken = fan_out(Takes, over=found)
+    charges = fan_out(Charge, over=numbers, after=[taken, begin])
+
+    @step(after=charges)
+    async def end(self, ctx: Stagehand) -> None:
+        """Act."""
+        await act(ctx, "end")
+
+
+@pytest.mark.parametrize("gate", ["begin", "end"])
+async def test_values_that_cannot_be_read_any_more(net: Net, stage: Board, gate: str) -> None:
+    """S2, S10: forward, that fails the map; back, it is a failure of each element that would need them."""
+    runtime = await net.runtime(Found)
+    stage.errors["end"] = ValueError("no")
+    stage.close(gate)
+    run = await runtime.spawn(Found())
+    await net.settle()
+    Fussy.refuses = True
+    try:
+        stage.open(gate)
+        outcome = await run.outcome()
+    finally:
+        Fussy.refuses = False
+    assert isinstance(outcome, Failed)
+    assert outcome.step == ("charges" if gate == "begin" else "end")
+    assert [(each.map_step, each.element_index) for each in outcome.rollback_failures] == [
+        ("taken", 0),
+        ("taken", 1),
+    ]
+    assert len(stage.acted("refund")) == (0 if gate == "begin" else 2)
 
 
 async def test_a_lenient_map_over_a_source(net: Net, stage: Board) -> None:

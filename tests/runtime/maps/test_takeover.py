@@ -1,7 +1,7 @@
 """A node dies in the middle of a map: another one goes on with it (rules M3, R6, R10, S3, S9)."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
@@ -9,6 +9,7 @@ from rewound import (
     Cancelled,
     Completed,
     Failed,
+    Page,
     Reactor,
     Retry,
     RollbackFailure,
@@ -16,11 +17,14 @@ from rewound import (
     StepError,
     compose,
     fan_out,
+    source,
     step,
 )
+from rewound.runtime.engine.messages import Settled, Success
+from rewound.runtime.owners.letters import ElementMail
 from rewound.storage.faults import Fault
 from tests.runtime.maps.conftest import Outcomes
-from tests.runtime.maps.plays import Billing, Board, Charge, Framed, Order, Shipping, rows
+from tests.runtime.maps.plays import Billing, Board, Charge, Framed, Order, Shipping, TwoSteps, rows
 from tests.runtime.nodes import LEASE, Net
 from tests.runtime.plays import Stagehand, act
 
@@ -357,22 +361,94 @@ async def test_5_7_progress_starts_the_count_again(net: Net, stage: Board) -> No
     assert await (await peer.runtime.get(run.id, Shipping)).outcome() == Completed(5)
 
 
+async def test_o4_signals_that_come_twice_or_late(net: Net, stage: Board) -> None:
+    """O4, scenario 10: a settle signal that is repeated, or comes when its element is gone, has no effect."""
+    peer = await net.peer(Shipping)
+    stage.close("charge 1", "send 2")
+    run = await peer.runtime.spawn(Shipping, rows(3))
+    await net.settle()
+    (owner,) = peer.services.owners[run.id]._work.maps.forward.values()
+    at = net.clock.time()
+    for index, name in ((0, "charge"), (0, "send"), (2, "charge"), (7, "charge")):
+        settled = Settled(at, name, 1, 0, Success(b"\xa5again"))
+        owner.signal((index, name), ElementMail(index, settled))
+    await net.settle()
+    assert stage.times("send 2") == 1
+    stage.open("charge 1", "send 2")
+    assert await run.outcome() == Completed(3)
+    assert max(Counter(stage.log).values()) == 1
+    results = await run.step(Shipping.charges)
+    assert await results.all() == ["send 0", "send 1", "send 2"]
+
+
+async def test_s10_inputs_that_fit_no_more_after_a_takeover(net: Net, stage: Board) -> None:
+    """S10, R5: an element that was being taken back when its node died, and cannot be any more, is listed."""
+    first = await net.peer(Fickle)
+    stage.errors["last"] = ValueError("no")
+    stage.close("refund 1")
+    run = await first.runtime.spawn(Fickle, rows(3))
+    await net.settle()
+    await first.kill()
+    Choosy.refuses = True
+    try:
+        second = await net.peer(Fickle)
+        await net.advance(2 * LEASE)
+        outcome = await (await second.runtime.get(run.id, Fickle)).outcome()
+    finally:
+        Choosy.refuses = False
+    (failure,) = outcome.rollback_failures
+    assert (failure.element_index, failure.error) == (1, "InputError")
+    assert stage.log[-1] == "unprepare"
+
+
+class Choosy(Charge):
+    """An element that may refuse its row."""
+
+    refuses = False
+
+    def __post_init__(self) -> None:
+        """Refuse, or not."""
+        if Choosy.refuses and self.row == 1:
+            raise ValueError("not this one")
+
+
+class Fickle(Billing):
+    """A map of those."""
+
+    charges = fan_out(Choosy, over="rows", after="prepare")
+
+
 FAULTS: Sequence[Fault] = [
     Fault("fail", at=at, when=when, method=method)
-    for method, count in (("put", 6), ("space", 3))
+    for method, count in (("put", 6), ("space", 6))
     for at in range(1, count)
     for when in ("before", "after")
 ]
 
 
+class Streamed(Shipping):
+    """The same, over pages."""
+
+    @source
+    async def pages(self, cursor: int | None) -> AsyncIterator[Page[int]]:
+        """Yield one row a page."""
+        for row in self.rows[cursor or 0 :]:
+            yield Page([row], row + 1)
+
+    charges = fan_out(TwoSteps, over=pages, after="prepare", batch_size=3)
+
+
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda each: f"{each.method}-{each.at}-{each.when}")
 @pytest.mark.parametrize("bad", ["", "last", "charge 2"])
-async def test_r10_storage_that_fails(net: Net, stage: Board, fault: Fault, bad: str) -> None:
+@pytest.mark.parametrize("reactor", [Shipping, Streamed])
+async def test_r10_storage_that_fails(
+    net: Net, stage: Board, fault: Fault, bad: str, reactor: type[Billing]
+) -> None:
     """R10, lesson 9: a storage failure in the middle delays the map; nothing is lost, slots come back."""
     if bad:
         stage.errors[bad] = ValueError("no")
-    peer = await net.peer(Shipping, plan=[fault], concurrency=4)
-    run = await peer.runtime.spawn(Shipping, rows(5))
+    peer = await net.peer(reactor, plan=[fault], concurrency=4)
+    run = await peer.runtime.spawn(reactor, rows(5))
     await net.advance(3 * LEASE)
     outcome = await run.outcome()
     if bad:
