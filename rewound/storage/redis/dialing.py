@@ -43,7 +43,8 @@ async def dial(target: Target, address: Address | None = None) -> Link:
 
 async def find_primary(target: Target) -> Address:
     """Ask the sentinels for the primary."""
-    sentinels: Any = Sentinel(  # type: ignore[no-untyped-call]
+    sentinel: Any = Sentinel  # typed in some versions of redis-py only
+    sentinels = sentinel(
         target.seeds,
         sentinel_kwargs={"socket_timeout": CONNECT_TIMEOUT, "protocol": 2, **target.sentinel_options},
     )
