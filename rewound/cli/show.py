@@ -15,7 +15,8 @@ from rewound.cli.shared import AsJson, Store, perform
 
 __all__ = ["show", "states_of"]
 
-# What a step has come to by its newest event; handlers' events are told apart by their kind.
+# What a step has come to by its newest event; handlers' events are told apart by their kind. Events of other
+# families (`child.ended`, `map.settled`) tell more of a step and leave its state to these.
 STATES: Final = {
     "step.started": "running",
     "step.succeeded": "done",
@@ -24,11 +25,15 @@ STATES: Final = {
     "step.retrying": "waits for a retry",
     "step.halted": "halted the run",
     "step.cut": "cut off",
+    "rollback.opened": "rolling back",
     "rollback.settled undo": "undone",
+    "rollback.settled undo_all": "undone",
     "rollback.settled compensate": "compensated",
     "rollback.failed undo": "UNDO FAILED",
+    "rollback.failed undo_all": "UNDO FAILED",
     "rollback.failed compensate": "COMPENSATE FAILED",
     "rollback.retrying undo": "undo waits for a retry",
+    "rollback.retrying undo_all": "undo waits for a retry",
     "rollback.retrying compensate": "compensate waits for a retry",
 }
 
@@ -58,7 +63,7 @@ def states_of(events: list[RunEvent]) -> dict[str, str]:
     """Return what each step has come to, in the order in which they began."""
     states: dict[str, str] = {}
     for event in events:
-        if event.step is not None:
+        if event.step is not None and event.name.startswith(("step.", "rollback.")):
             kind = event.detail.get("kind")
             name = f"{event.name} {kind}" if kind else event.name
             states[event.step] = STATES.get(name, event.name)

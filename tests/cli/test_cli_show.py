@@ -2,11 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import anyio
+import pytest
 
-from rewound import RunEvent
+from rewound import RunEvent, StepError
 from rewound.cli.show import states_of
+from rewound.runtime.engine import records as r
+from rewound.runtime.events import event_of
 from tests.cli.conftest import Rewound, shop_order, shop_runtime
 
 STORE = ("--store", "sqlite:///shop.db")
@@ -60,3 +64,41 @@ def test_newest_event_tells_the_state() -> None:
         RunEvent(5, "step.unheard_of", "ship"),
     ]
     assert states_of(events) == {"charge": "COMPENSATE FAILED", "ship": "step.unheard_of"}
+
+
+ERROR = StepError("ValueError", "no", "charge", 1)
+
+OF_STEPS: list[r.Record] = [
+    r.Started(1, "charge", 1),
+    r.Succeeded(1, "charge", b""),
+    r.Succeeded(1, "charge", b"", skipped=True),
+    r.Failed(1, "charge", ERROR),
+    r.Failed(1, "charge", ERROR, retry_at=2),
+    r.Halted(1, "charge", "enough"),
+    r.Cut(1, "charge"),
+    r.Within(1, ("audit",), r.RollbackOpened(1)),
+    *(r.HandlerFailed(1, "charge", kind, 1, 2, ERROR) for kind in get_args(r.HandlerKind)),
+    *(r.HandlerSettled(1, "charge", kind) for kind in get_args(r.HandlerKind)),
+    *(r.HandlerSettled(1, "charge", kind, ERROR) for kind in get_args(r.HandlerKind)),
+]
+
+
+@pytest.mark.parametrize("record", OF_STEPS, ids=repr)
+def test_every_fact_of_a_step_has_a_state(record: r.Record) -> None:
+    """What the journal can say of a step is told in words, not as the name of an event."""
+    event = event_of(record)
+    assert list(states_of([event]).values()) != [event.name]
+
+
+MORE = [
+    r.Counted(1, "charges", 10, 9, 0),
+    r.Within(1, ("charges",), r.Spawned(1, b"", "Charge", 1, None)),
+    r.Within(1, ("charges",), r.Ended(1, "failed")),
+]
+
+
+@pytest.mark.parametrize("record", MORE, ids=repr)
+def test_news_of_a_child_or_a_map_leaves_its_step_s_state(record: r.Record) -> None:
+    """How many elements a map had, and that a composed child ended, is not what its step came to."""
+    done = RunEvent(1, "step.succeeded", "charges")
+    assert states_of([done, event_of(record)]) == {"charges": "done"}
