@@ -59,6 +59,18 @@ async def test_evicting_server_is_refused(server: Server) -> None:
     assert connections(server) == 0
 
 
+async def test_cancelled_close_still_disconnects(server: Server) -> None:
+    """Whoever closes may be cancelled while it does; neither a connection nor a listener is left."""
+    storage = RedisStorage(server.url, prefix=new_prefix())
+    await storage.open()
+    async with storage.notices("a") as stream:
+        assert await stream.receive() == RESET
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await storage.close()
+    assert connections(server) == 0
+
+
 async def test_server_with_full_memory_is_waited_for_and_then_named(server: Server) -> None:
     """Memory may be freed; if it is not, the error tells why writes fail."""
     async with opened(server.url, patience=0.3) as storage:

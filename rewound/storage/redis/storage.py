@@ -114,20 +114,20 @@ class RedisStorage:
             await host.start()
             await host.run(backend.open)
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                await self.close()
+            await self.close()
             raise
 
     async def close(self) -> None:
-        """Flush and disconnect. Idempotent."""
+        """Flush and disconnect, also if cancelled: no connection is left to the garbage. Idempotent."""
         opened, self._opened = self._opened, None
         if opened is None:
             return
         self._hub.end()
-        try:
-            await opened.host.run(opened.backend.close)
-        finally:
-            await opened.host.stop()
+        with anyio.CancelScope(shield=True):
+            try:
+                await opened.host.run(opened.backend.close)
+            finally:
+                await opened.host.stop()
 
     async def now(self) -> float:
         """Return the server's clock: unix seconds."""
